@@ -1,0 +1,27 @@
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  test: {
+    projects: [
+      {
+        test: {
+          name: "pure",
+          include: ["test/shared/**/*.test.ts", "test/native/**/*.test.ts", "test/cli/**/*.test.ts", "test/sdk/**/*.test.ts"],
+          environment: "node",
+          testTimeout: 60_000,
+        },
+      },
+      "./vitest.workers.config.ts",
+      {
+        test: {
+          name: "system",
+          include: ["test/system/**/*.test.ts"],
+          environment: "node",
+          testTimeout: 180_000,
+          hookTimeout: 180_000,
+          fileParallelism: false,
+        },
+      },
+    ],
+  },
+});
