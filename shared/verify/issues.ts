@@ -1,0 +1,109 @@
+/**
+ * What a walk can find, and how the findings add up to a verdict.
+ *
+ * @module
+ */
+
+/** The kind of break, as the report names it. */
+export type BreakVerdict =
+  | "altered"
+  | "missing"
+  | "duplicate"
+  | "fork"
+  | "truncated"
+  | "bad-signature"
+  | "unknown-key"
+  | "malformed";
+
+/** A finding, finer than its verdict. */
+export type IssueCode =
+  | "invalid-genesis"
+  | "invalid-registry"
+  | "invalid-signature"
+  | "broken-link"
+  | "sequence-gap"
+  | "duplicate-entry"
+  | "forked-entry"
+  | "unregistered-key"
+  | "log-id-mismatch"
+  | "epoch-regression"
+  | "time-regression"
+  | "malformed-entry"
+  | "unsupported-entry"
+  | "altered-entry"
+  | "altered-content"
+  | "altered-index"
+  | "root-mismatch"
+  | "kept-head-mismatch"
+  | "truncated";
+
+const VERDICT_OF: Readonly<Record<IssueCode, BreakVerdict>> = {
+  "invalid-genesis": "malformed",
+  "invalid-registry": "malformed",
+  "invalid-signature": "bad-signature",
+  "broken-link": "altered",
+  "sequence-gap": "missing",
+  "duplicate-entry": "duplicate",
+  "forked-entry": "fork",
+  "unregistered-key": "unknown-key",
+  "log-id-mismatch": "altered",
+  "epoch-regression": "malformed",
+  "time-regression": "malformed",
+  "malformed-entry": "malformed",
+  "unsupported-entry": "malformed",
+  "altered-entry": "altered",
+  "altered-content": "altered",
+  "altered-index": "altered",
+  "root-mismatch": "altered",
+  "kept-head-mismatch": "fork",
+  truncated: "truncated",
+};
+
+export interface Issue {
+  /** The entry at which it was found; 0 where none is concerned. */
+  readonly seq: number;
+  readonly code: IssueCode;
+  readonly expected: string | null;
+  readonly found: string | null;
+  readonly detail: string;
+}
+
+/** Issues that a report holds at most. */
+export const MAX_ISSUES = 1024;
+
+/** Collects issues in the order in which the walk finds them; the first one is the break. */
+export class IssueList {
+  readonly #issues: Issue[] = [];
+  #total = 0;
+  #unsupported = false;
+
+  add(issue: Issue): void {
+    this.#total += 1;
+    if (issue.code === "unsupported-entry") this.#unsupported = true;
+    if (this.#issues.length < MAX_ISSUES) this.#issues.push(issue);
+  }
+
+  get first(): Issue | undefined {
+    return this.#issues[0];
+  }
+
+  get all(): readonly Issue[] {
+    return this.#issues;
+  }
+
+  /** Found, whether or not the list had room. */
+  get total(): number {
+    return this.#total;
+  }
+
+  /** `unsupported` only where nothing else is wrong first: what this version can't read it can't judge. */
+  get verdict(): "intact" | "broken" | "unsupported" {
+    if (this.#total === 0) return "intact";
+    return this.#unsupported && this.first?.code === "unsupported-entry" ? "unsupported" : "broken";
+  }
+}
+
+/** The verdict of a finding. */
+export function verdictOf(code: IssueCode): BreakVerdict {
+  return VERDICT_OF[code];
+}

@@ -1,0 +1,202 @@
+/**
+ * Walks a log's leaves in order and checks each: its place, its bytes, its link to the one before, its log, its key.
+ * Memory does not grow with the log. What a walk alone can't tell (that the last leaves are under a signed root) is
+ * told by the tree, which the walker feeds as it goes.
+ *
+ * @module
+ */
+import { equalBytes, toHex } from "../bytes.ts";
+import type { CryptoPort } from "../crypto/port.ts";
+import { decodeLeaf } from "../entry/decode-leaf.ts";
+import type { Leaf } from "../entry/leaf.ts";
+import { encodeStatement } from "../entry/leaf.ts";
+import { RunsealError } from "../errors.ts";
+import { leafHash } from "../merkle/hash.ts";
+import type { RegistryChain } from "../registry/chain.ts";
+import { ROLES } from "../registry/record.ts";
+import { signedMessage } from "../signing.ts";
+import type { Issue, IssueList } from "./issues.ts";
+
+/** A leaf as it is found in storage or in a bundle. */
+export interface FoundLeaf {
+  /** The place at which it was found. */
+  readonly seq: number;
+  readonly leaf: Uint8Array;
+  /** The leaf hash that is recorded beside it. */
+  readonly recordedHash?: Uint8Array;
+  /** The leaf hash that a signed head proves for this place. */
+  readonly provenHash?: Uint8Array;
+}
+
+export interface WalkOptions {
+  readonly crypto: CryptoPort;
+  readonly logId: Uint8Array;
+  readonly registry: RegistryChain;
+  readonly issues: IssueList;
+  /** First sequence number of the walk. */
+  readonly from: number;
+  /** Leaf hash of from - 1; null where it is not known. For `from` 1 the log id is used. */
+  readonly prev?: Uint8Array | null;
+  /** Called with the hash that stands at each place, in order. */
+  readonly onHash?: (seq: number, hash: Uint8Array) => void;
+}
+
+export class LogWalker {
+  readonly #options: WalkOptions;
+  #next: number;
+  #prev: Uint8Array | null;
+  #lastEpoch = -1;
+  #lastTime = -1n;
+  #checked = 0;
+
+  constructor(options: WalkOptions) {
+    this.#options = options;
+    this.#next = options.from;
+    this.#prev = options.from === 1 ? options.logId : (options.prev ?? null);
+  }
+
+  /** The sequence number that comes next. */
+  get next(): number {
+    return this.#next;
+  }
+
+  /** Leaves looked at. */
+  get checked(): number {
+    return this.#checked;
+  }
+
+  /** The last place and its hash; null before the first. */
+  get last(): { readonly seq: number; readonly hash: Uint8Array } | null {
+    return this.#prev === null || this.#next === this.#options.from
+      ? null
+      : { seq: this.#next - 1, hash: this.#prev };
+  }
+
+  /**
+   * Checks the leaf that was found next.
+   *
+   * @returns the decoded leaf where its bytes are those of an entry at this place, else null; issues are in the list
+   */
+  add(found: FoundLeaf): Leaf | null {
+    this.#checked += 1;
+    const { crypto } = this.#options;
+    const hash = leafHash(crypto, found.leaf);
+    if (!this.#inOrder(found.seq, hash)) return null;
+    const sound = this.#checkHash(found, hash);
+    const leaf = this.#decode(found);
+    if (leaf !== null && sound) this.#checkLeaf(found.seq, leaf);
+    this.#advance(found.provenHash ?? hash);
+    return sound ? leaf : null;
+  }
+
+  /** Steps over a leaf of which only the hash is there. */
+  withheld(seq: number, hash: Uint8Array): void {
+    if (this.#inOrder(seq, hash)) this.#advance(hash);
+  }
+
+  #advance(hash: Uint8Array): void {
+    this.#options.onHash?.(this.#next, hash);
+    this.#prev = hash;
+    this.#next += 1;
+  }
+
+  #issue(seq: number, code: Issue["code"], detail: string, expected: string | null = null, found: string | null = null): void {
+    this.#options.issues.add({ seq, code, detail, expected, found });
+  }
+
+  #inOrder(seq: number, hash: Uint8Array): boolean {
+    if (seq === this.#next) return true;
+    if (seq > this.#next) {
+      const one = seq === this.#next + 1;
+      const which = one ? `entry ${this.#next} is` : `entries ${this.#next} to ${seq - 1} are`;
+      this.#issue(seq, "sequence-gap", `seq ${seq} follows ${this.#next - 1}: ${which} missing`, String(this.#next), String(seq));
+      // What is missing can't be linked; the walk goes on from what is there.
+      while (this.#next < seq) this.#skipMissing();
+      return true;
+    }
+    const again = seq === this.#next - 1 && this.#prev !== null && equalBytes(this.#prev, hash);
+    this.#issue(
+      seq,
+      again ? "duplicate-entry" : "forked-entry",
+      again ? `entry ${seq} comes twice` : `another entry ${seq} comes after the one that was walked`,
+      String(this.#next),
+      String(seq),
+    );
+    return false;
+  }
+
+  #skipMissing(): void {
+    this.#prev = null;
+    this.#next += 1;
+  }
+
+  #checkHash(found: FoundLeaf, hash: Uint8Array): boolean {
+    const expected = found.provenHash ?? found.recordedHash;
+    if (expected !== undefined && !equalBytes(expected, hash)) {
+      const what = found.provenHash === undefined ? "recorded beside it" : "under the signed head";
+      this.#issue(found.seq, "altered-entry", `the leaf's bytes do not give the hash ${what}`, toHex(expected), toHex(hash));
+      return false;
+    }
+    if (found.recordedHash !== undefined && !equalBytes(found.recordedHash, hash)) {
+      this.#issue(
+        found.seq,
+        "altered-entry",
+        "the hash recorded beside the leaf is not the one that its bytes give",
+        toHex(hash),
+        toHex(found.recordedHash),
+      );
+      return false;
+    }
+    return true;
+  }
+
+  #decode(found: FoundLeaf): Leaf | null {
+    try {
+      return decodeLeaf(found.leaf);
+    } catch (error) {
+      if (!(error instanceof RunsealError)) throw error;
+      const unsupported = error.code === "unsupported-leaf";
+      this.#issue(found.seq, unsupported ? "unsupported-entry" : "malformed-entry", error.message);
+      return null;
+    }
+  }
+
+  #checkLeaf(seq: number, leaf: Leaf): void {
+    const { logId, registry } = this.#options;
+    if (!equalBytes(leaf.logId, logId)) {
+      this.#issue(seq, "log-id-mismatch", "the leaf belongs to another log", toHex(logId), toHex(leaf.logId));
+    }
+    if (leaf.seq !== seq) {
+      this.#issue(seq, "altered-entry", `the leaf of entry ${leaf.seq} stands here`, String(seq), String(leaf.seq));
+    } else if (this.#prev !== null && !equalBytes(leaf.prev, this.#prev)) {
+      this.#issue(
+        seq,
+        "broken-link",
+        "prev is not the hash of the entry before",
+        toHex(this.#prev),
+        toHex(leaf.prev),
+      );
+    }
+    if (leaf.epoch < this.#lastEpoch) this.#issue(seq, "epoch-regression", "the registry epoch goes back");
+    if (leaf.recordedAt < this.#lastTime) this.#issue(seq, "time-regression", "recorded_at goes back");
+    this.#lastEpoch = leaf.epoch;
+    this.#lastTime = leaf.recordedAt;
+    if (!registry.holds(ROLES.audit, leaf.key, leaf.epoch)) {
+      this.#issue(seq, "unregistered-key", "the audit key did not hold its role at this epoch", null, toHex(leaf.key));
+    }
+    this.#checkClient(seq, leaf);
+  }
+
+  #checkClient(seq: number, leaf: Leaf): void {
+    if (leaf.client === null) return;
+    const { crypto, registry, logId } = this.#options;
+    if (!registry.holds(ROLES.client, leaf.client.key, leaf.epoch)) {
+      this.#issue(seq, "unregistered-key", "the client key did not hold its role at this epoch", null, toHex(leaf.client.key));
+      return;
+    }
+    const message = signedMessage("client", crypto.sha256(encodeStatement(logId, leaf)));
+    if (!crypto.verifyEd25519(leaf.client.key, message, leaf.client.signature)) {
+      this.#issue(seq, "invalid-signature", "the client's signature does not verify");
+    }
+  }
+}
