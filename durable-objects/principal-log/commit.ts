@@ -1,0 +1,234 @@
+/**
+ * The group commit: orders, hashes, stores and signs the entries of all waiting requests in one transaction. There
+ * is no await in here, so no other event can come between choosing a sequence number and committing it.
+ *
+ * @module
+ */
+import { toBase64, toHex } from "../../shared/bytes.ts";
+import type { CryptoPort, Signer } from "../../shared/crypto/port.ts";
+import { LeafSealer } from "../../shared/entry/leaf.ts";
+import { MAX_LEAF_BYTES, MAX_SEGMENT_BYTES } from "../../shared/entry/limits.ts";
+import { RunsealError } from "../../shared/errors.ts";
+import { leafHash } from "../../shared/merkle/hash.ts";
+import type { TreeNode } from "../../shared/merkle/nodes.ts";
+import { signCheckpoint } from "../../shared/note/checkpoint.ts";
+import { compareSubmissions } from "./compare.ts";
+import type { FramePair } from "./frame.ts";
+import { decodeFrame, encodeFrame, PAIR_HEAD_BYTES } from "./frame.ts";
+import type { IdIndex } from "./id-index.ts";
+import type { LogStorage, StoredHead } from "./storage.ts";
+import type { TileTree } from "./tree.ts";
+import type { ItemOutcome } from "./types.ts";
+
+/** An entry found outside the log's own memory, by its id. */
+export interface KnownEntry {
+  readonly seq: number;
+  readonly hash: string;
+  /** The leaf, or null where only the receipt is known. */
+  readonly leaf: Uint8Array;
+  /** The row's JSON as in a segment. */
+  readonly row: string;
+}
+
+/** One request on its way into a commit. */
+export interface PendingRequest {
+  readonly ids: readonly string[];
+  readonly pairs: readonly FramePair[];
+  readonly atomic: boolean;
+  /** Entries that D1 was found to hold under one of the ids. */
+  readonly known: ReadonlyMap<string, KnownEntry>;
+}
+
+/** What a commit is made with. */
+export interface CommitContext {
+  readonly crypto: CryptoPort;
+  readonly storage: LogStorage;
+  readonly tree: TileTree;
+  readonly ids: IdIndex;
+  readonly origin: string;
+  readonly logId: Uint8Array;
+  readonly epoch: number;
+  readonly signer: Signer;
+  readonly nowMs: number;
+}
+
+/** What a successful commit changed; memory takes it over once the transaction has ended. */
+export interface CommitResult {
+  readonly outcomes: readonly (readonly ItemOutcome[])[];
+  readonly head: StoredHead;
+  readonly partial: Uint8Array[];
+  /** Ids of the entries stored now, with their sequence numbers, in order. */
+  readonly stored: readonly (readonly [string, number])[];
+  readonly storedBytes: number;
+}
+
+interface NewEntry {
+  readonly id: string;
+  readonly seq: number;
+  readonly hash: Uint8Array;
+  readonly pair: FramePair;
+}
+
+/** The pair of a stored entry, from its segment. */
+export function storedPair(storage: LogStorage, seq: number): FramePair {
+  const segment = storage.segmentOf(seq);
+  const pair = segment === null ? undefined : decodeFrame(segment.data)[seq - segment.firstSeq];
+  if (pair === undefined) throw new RunsealError("storage-inconsistent", "a segment of the log is missing");
+  return pair;
+}
+
+const rowText = new TextDecoder();
+
+/**
+ * Commits the requests in their order. Must run inside a storage transaction, with memory equal to storage.
+ *
+ * @param base the head that storage holds
+ * @throws whatever storage throws; nothing in memory was changed then
+ */
+export function commitGroup(context: CommitContext, base: StoredHead, requests: readonly PendingRequest[]): CommitResult {
+  const { crypto, storage, nowMs } = context;
+  const edge = base.edge.clone();
+  const sealer = new LeafSealer({ logId: context.logId, epoch: context.epoch, key: context.signer.publicKey });
+  const clock = BigInt(nowMs) * 1_000_000n;
+  const recordedAt = clock > base.recordedAt ? clock : base.recordedAt;
+  const fresh = new Map<string, NewEntry>();
+  const completed: TreeNode[] = [];
+  let prev = base.lastHash;
+  let seq = base.size;
+  let futureUntil = base.futureUntil;
+
+  function seen(id: string, pair: FramePair): ItemOutcome | null {
+    const inGroup = fresh.get(id);
+    if (inGroup !== undefined) return judge(inGroup.seq, toHex(inGroup.hash), inGroup.pair, pair);
+    const remembered = context.ids.get(id);
+    if (remembered !== undefined) {
+      const old = storedPair(storage, remembered);
+      return judge(remembered, toHex(leafHash(crypto, old.first)), old, pair);
+    }
+    return null;
+  }
+
+  function judge(oldSeq: number, hash: string, old: FramePair, submitted: FramePair): ItemOutcome {
+    const differs = compareSubmissions(crypto, old.first, rowText.decode(old.second), submitted);
+    if (differs === "erased") return { status: "erased", seq: oldSeq, hash };
+    return differs.length === 0 ? { status: "seen", seq: oldSeq, hash } : { status: "conflict", differs };
+  }
+
+  function decide(request: PendingRequest, index: number): ItemOutcome | null {
+    const id = request.ids[index] ?? "";
+    const pair = request.pairs[index];
+    if (pair === undefined) throw new RunsealError("malformed-frame", "a frame has fewer pairs than ids");
+    const known = seen(id, pair);
+    if (known !== null) return known;
+    const indexed = request.known.get(id);
+    if (indexed === undefined) return null;
+    const old = { first: indexed.leaf, second: new TextEncoder().encode(indexed.row) };
+    return judge(indexed.seq, indexed.hash, old, pair);
+  }
+
+  function store(id: string, pair: FramePair): ItemOutcome {
+    seq += 1;
+    const leaf = sealer.seal(seq, prev, recordedAt, pair.first);
+    if (leaf.length > MAX_LEAF_BYTES) throw new RunsealError("leaf-too-large", "a leaf is larger than 16 KiB");
+    const hash = leafHash(crypto, leaf);
+    completed.push(...edge.append(hash));
+    prev = hash;
+    fresh.set(id, { id, seq, hash, pair: { first: leaf, second: pair.second } });
+    futureUntil = context.ids.futureAfter(id, nowMs, futureUntil);
+    return { status: "stored", seq, hash: toHex(hash) };
+  }
+
+  const outcomes: ItemOutcome[][] = [];
+  for (const request of requests) {
+    if (request.atomic) {
+      const decided = request.ids.map((_, index) => decide(request, index));
+      const twice = conflictsWithin(crypto, request);
+      const refused = decided.some((outcome, i) => isRefusal(outcome) || twice[i] !== null);
+      if (refused) {
+        outcomes.push(decided.map((outcome, i) => (isRefusal(outcome) ? outcome : (twice[i] ?? { status: "not-stored" }))));
+        continue;
+      }
+    }
+    outcomes.push(
+      request.ids.map((id, index) => decide(request, index) ?? store(id, request.pairs[index] ?? EMPTY_PAIR)),
+    );
+  }
+
+  const entries = [...fresh.values()];
+  if (entries.length === 0) {
+    return { outcomes, head: base, partial: [], stored: [], storedBytes: 0 };
+  }
+  const storedBytes = writeSegments(storage, entries, Number(recordedAt / 1_000_000n));
+  const partial = context.tree.write(
+    entries.map((entry) => entry.hash),
+    completed,
+  );
+  const head: StoredHead = {
+    size: seq,
+    lastHash: prev,
+    recordedAt,
+    epoch: context.epoch,
+    edge,
+    checkpoint: signHead(context, seq, edge.root()),
+    futureUntil,
+  };
+  storage.setHead(head);
+  return { outcomes, head, partial, stored: entries.map((entry) => [entry.id, entry.seq] as const), storedBytes };
+}
+
+const EMPTY_PAIR: FramePair = { first: new Uint8Array(), second: new Uint8Array() };
+
+function isRefusal(outcome: ItemOutcome | null): outcome is ItemOutcome {
+  return outcome !== null && (outcome.status === "conflict" || outcome.status === "erased");
+}
+
+/** For each entry of a request: a conflict where an earlier one of the same request has its id with other content. */
+function conflictsWithin(crypto: CryptoPort, request: PendingRequest): (ItemOutcome | null)[] {
+  const first = new Map<string, FramePair>();
+  return request.ids.map((id, index) => {
+    const pair = request.pairs[index] ?? EMPTY_PAIR;
+    const earlier = first.get(id);
+    if (earlier === undefined) {
+      first.set(id, pair);
+      return null;
+    }
+    const differs = compareSubmissions(crypto, earlier.first, rowText.decode(earlier.second), pair, "body");
+    return differs === "erased" || differs.length > 0
+      ? { status: "conflict", differs: differs === "erased" ? [] : differs }
+      : null;
+  });
+}
+
+function signHead(context: CommitContext, size: number, root: Uint8Array): string {
+  return signCheckpoint(context.crypto, context.origin, [context.signer], { origin: context.origin, size, root });
+}
+
+/** Writes the entries as segments of bounded size; answers the bytes written. */
+function writeSegments(storage: LogStorage, entries: readonly NewEntry[], recordedAtMs: number): number {
+  let total = 0;
+  let pending: FramePair[] = [];
+  let bytes = 0;
+  let firstSeq = entries[0]?.seq ?? 0;
+  const write = (): void => {
+    if (pending.length === 0) return;
+    storage.addSegment({ firstSeq, count: pending.length, recordedAtMs, data: encodeFrame(pending) });
+    total += bytes;
+    firstSeq += pending.length;
+    pending = [];
+    bytes = 0;
+  };
+  for (const { pair } of entries) {
+    const size = PAIR_HEAD_BYTES + pair.first.length + pair.second.length;
+    if (bytes > 0 && bytes + size > MAX_SEGMENT_BYTES) write();
+    pending.push(pair);
+    bytes += size;
+  }
+  write();
+  return total;
+}
+
+/** The row of D1 without the members that the log adds, as a JSON object's text. */
+export function d1Row(seq: number, hash: string, leaf: Uint8Array, recordedAt: bigint, row: string): string {
+  // The literal keeps its 64 bits: SQLite reads it as an integer, where JavaScript would round it.
+  return `{"s":${seq},"h":"${hash}","l":"${toBase64(leaf)}","t":${recordedAt},${row.slice(1)}`;
+}

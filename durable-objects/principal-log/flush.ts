@@ -1,0 +1,215 @@
+/**
+ * The outbox: copies committed entries to D1 in bounded chunks, each one transaction there, idempotently. D1's own
+ * row of the log moves in the same transaction, conditional on its old value, so that a chunk applied twice changes
+ * nothing and a database that went backwards is noticed.
+ *
+ * @module
+ */
+import { toHex } from "../../shared/bytes.ts";
+import type { CryptoPort } from "../../shared/crypto/port.ts";
+import { leafHash } from "../../shared/merkle/hash.ts";
+import { d1Row } from "./commit.ts";
+import { decodeFrame } from "./frame.ts";
+import { storedPair } from "./commit.ts";
+import type { LogStorage } from "./storage.ts";
+import type { LogIdentity } from "./types.ts";
+
+/** Characters of one chunk's JSON: a bound parameter of D1 holds 2 MB, and non-ASCII text takes up to three bytes. */
+const MAX_CHUNK_CHARS = 600_000;
+const MAX_CHUNK_ENTRIES = 1000;
+
+interface Chunk {
+  readonly firstSeq: number;
+  readonly lastSeq: number;
+  readonly lastHash: string;
+  readonly hashes: readonly string[];
+  /** A JSON array of rows. */
+  readonly rows: string;
+}
+
+/** What D1 says of the log. */
+export interface IndexedState {
+  readonly lastSeq: number;
+  readonly lastHash: string;
+}
+
+export type FlushOutcome =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly reason: "failed" | "conflict"; readonly detail: string };
+
+const decoder = new TextDecoder();
+
+export interface FlushContext {
+  readonly crypto: CryptoPort;
+  readonly storage: LogStorage;
+  readonly db: D1Database;
+  readonly identity: LogIdentity;
+  /** Hex. */
+  readonly logId: string;
+}
+
+/** Reads the next chunk after `flushedSeq`; null where D1 holds everything. */
+function nextChunk(context: FlushContext, flushedSeq: number, size: number): Chunk | null {
+  if (flushedSeq >= size) return null;
+  const rows: string[] = [];
+  const hashes: string[] = [];
+  let chars = 0;
+  for (const segment of context.storage.segmentsFrom(flushedSeq + 1)) {
+    const recordedAtFloor = BigInt(segment.recordedAtMs) * 1_000_000n;
+    let seq = segment.firstSeq;
+    for (const { first: leaf, second } of decodeFrame(segment.data)) {
+      if (seq > flushedSeq) {
+        const hash = toHex(leafHash(context.crypto, leaf));
+        const row = d1Row(seq, hash, leaf, recordedAtFloor, decoder.decode(second));
+        if (rows.length > 0 && (chars + row.length > MAX_CHUNK_CHARS || rows.length >= MAX_CHUNK_ENTRIES)) {
+          return finish();
+        }
+        rows.push(row);
+        hashes.push(hash);
+        chars += row.length;
+      }
+      seq += 1;
+    }
+  }
+  return rows.length === 0 ? null : finish();
+
+  function finish(): Chunk {
+    const lastSeq = flushedSeq + rows.length;
+    return {
+      firstSeq: flushedSeq + 1,
+      lastSeq,
+      lastHash: hashes.at(-1) ?? "",
+      hashes,
+      rows: `[${rows.join(",")}]`,
+    };
+  }
+}
+
+const COLUMNS = [
+  ["hash", "h"],
+  ["leaf", "l"],
+  ["recorded_at", "t"],
+  ["id", "i"],
+  ["kind", "k"],
+  ["session", "e"],
+  ["run", "r"],
+  ["step", "p"],
+  ["call", "c"],
+  ["tool", "o"],
+  ["status", "u"],
+  ["content", "v"],
+  ["salts", "x"],
+] as const;
+
+const AT_OLD_VALUE = "l.log_id = ?2 AND l.last_seq = ?3 AND l.last_hash = ?4";
+
+const INSERT_ENTRIES = `INSERT INTO entries (log, seq, pos, tenant, ${COLUMNS.map(([column]) => column).join(", ")})
+SELECT l.log, r.value ->> 's', a.next + r.key, l.tenant, ${COLUMNS.map(([, key]) => `r.value ->> '${key}'`).join(", ")}
+FROM json_each(?1) r, logs l, arrivals a WHERE ${AT_OLD_VALUE} AND a.tenant = l.tenant
+ON CONFLICT DO NOTHING`;
+
+const UPSERT_RUNS = `INSERT INTO runs (log, run, first_seq, last_seq, entries)
+SELECT l.log, r.value ->> 'r', min(r.value ->> 's'), max(r.value ->> 's'), count(*)
+FROM json_each(?1) r, logs l WHERE ${AT_OLD_VALUE} AND r.value ->> 'r' IS NOT NULL GROUP BY 1, 2
+ON CONFLICT (log, run) DO UPDATE SET last_seq = excluded.last_seq, entries = entries + excluded.entries`;
+
+/**
+ * Flushes what D1 lacks. Every failure leaves the outbox as it was.
+ *
+ * @param progressed called after each chunk that D1 holds, with the sequence number up to which it does
+ */
+export async function flushToIndex(
+  context: FlushContext,
+  from: IndexedState,
+  size: number,
+  progressed: (seq: number) => void,
+): Promise<FlushOutcome> {
+  let state = from;
+  for (;;) {
+    const chunk = nextChunk(context, state.lastSeq, size);
+    if (chunk === null) return { ok: true };
+    let applied: "applied" | "elsewhere";
+    try {
+      applied = await applyChunk(context, state, chunk);
+    } catch (error) {
+      return { ok: false, reason: "failed", detail: error instanceof Error ? error.name : "unknown" };
+    }
+    if (applied === "applied") {
+      state = { lastSeq: chunk.lastSeq, lastHash: chunk.lastHash };
+      progressed(chunk.lastSeq);
+      continue;
+    }
+    const reconciled = await reconcile(context, size);
+    if (!reconciled.ok) return reconciled;
+    state = reconciled.state;
+    progressed(state.lastSeq);
+  }
+}
+
+/** One transaction in D1. `elsewhere`: D1's row of the log was not at the value that we left it at. */
+async function applyChunk(context: FlushContext, from: IndexedState, chunk: Chunk): Promise<"applied" | "elsewhere"> {
+  const { db, identity, logId } = context;
+  const guarded = [logId, from.lastSeq, from.lastHash] as const;
+  const results = await db.batch([
+    db
+      .prepare(
+        `INSERT INTO logs (log_id, tenant, principal, generation, name, last_seq, last_hash)
+         VALUES (?1, ?2, ?3, ?4, ?5, 0, ?1) ON CONFLICT (log_id) DO NOTHING`,
+      )
+      .bind(logId, identity.tenant, identity.principal, identity.generation, identity.name),
+    db.prepare("INSERT INTO arrivals (tenant, next) VALUES (?1, 1) ON CONFLICT DO NOTHING").bind(identity.tenant),
+    db.prepare(INSERT_ENTRIES).bind(chunk.rows, ...guarded),
+    db.prepare(UPSERT_RUNS).bind(chunk.rows, ...guarded),
+    db
+      .prepare(
+        `UPDATE arrivals SET next = next + ?1 WHERE tenant = ?5 AND EXISTS (SELECT 1 FROM logs l WHERE ${AT_OLD_VALUE})`,
+      )
+      .bind(chunk.hashes.length, ...guarded, identity.tenant),
+    db
+      .prepare("UPDATE logs SET last_seq = ?1, last_hash = ?5 WHERE log_id = ?2 AND last_seq = ?3 AND last_hash = ?4")
+      .bind(chunk.lastSeq, ...guarded, chunk.lastHash),
+  ]);
+  if ((results[5]?.meta.changes ?? 0) === 0) return "elsewhere";
+  if (results[2]?.meta.changes !== chunk.hashes.length && !(await holdsSameRows(context, chunk))) {
+    context.storage.raiseAlarm("index-conflict", `D1 holds other entries between ${chunk.firstSeq} and ${chunk.lastSeq}`);
+  }
+  return "applied";
+}
+
+/** A row that was there already was not inserted: it must be the same one, or somebody else wrote to D1. */
+async function holdsSameRows(context: FlushContext, chunk: Chunk): Promise<boolean> {
+  const { results } = await context.db
+    .prepare(
+      `SELECT e.hash FROM entries e JOIN logs l ON l.log = e.log
+       WHERE l.log_id = ?1 AND e.seq BETWEEN ?2 AND ?3 ORDER BY e.seq`,
+    )
+    .bind(context.logId, chunk.firstSeq, chunk.lastSeq)
+    .all<{ hash: string }>();
+  return results.length === chunk.hashes.length && results.every((row, i) => row.hash === chunk.hashes[i]);
+}
+
+/** Finds where D1 stands, and whether what it holds there is ours. */
+async function reconcile(
+  context: FlushContext,
+  size: number,
+): Promise<{ ok: true; state: IndexedState } | Extract<FlushOutcome, { ok: false }>> {
+  const state = await readIndexedState(context);
+  const expected = state.lastSeq === 0 ? context.logId : state.lastSeq > size ? "" : hashAt(context, state.lastSeq);
+  if (expected === state.lastHash) return { ok: true, state };
+  const detail = `D1 says that entry ${state.lastSeq} is another one than the log's`;
+  context.storage.raiseAlarm("index-conflict", detail);
+  return { ok: false, reason: "conflict", detail };
+}
+
+function hashAt(context: FlushContext, seq: number): string {
+  return toHex(leafHash(context.crypto, storedPair(context.storage, seq).first));
+}
+
+/** D1's row of the log; a log that D1 does not know stands at 0. */
+export async function readIndexedState(context: Pick<FlushContext, "db" | "logId">): Promise<IndexedState> {
+  const row = await context.db
+    .prepare("SELECT last_seq, last_hash FROM logs WHERE log_id = ?1")
+    .bind(context.logId)
+    .first<{ last_seq: number; last_hash: string }>();
+  return row === null ? { lastSeq: 0, lastHash: context.logId } : { lastSeq: row.last_seq, lastHash: row.last_hash };
+}

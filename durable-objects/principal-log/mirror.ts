@@ -1,0 +1,108 @@
+/**
+ * The mirror in R2 (design section 4): full hash tiles and entry bundles, written once and never again, and the
+ * latest checkpoint, in the C2SP tlog-tiles layout under the log's prefix. Before the checkpoint is replaced, the
+ * one that is there is checked to be a head of this same log.
+ *
+ * @module
+ */
+import { equalBytes } from "../../shared/bytes.ts";
+import type { CryptoPort } from "../../shared/crypto/port.ts";
+import { RightEdge } from "../../shared/merkle/edge.ts";
+import { encodeEntryBundle } from "../../shared/merkle/bundle.ts";
+import { coverRange } from "../../shared/merkle/nodes.ts";
+import { entriesPath, TILE_WIDTH, tilePath } from "../../shared/merkle/tiles.ts";
+import { parseCheckpoint } from "../../shared/note/checkpoint.ts";
+import { leavesOf } from "./evidence.ts";
+import type { LogStorage } from "./storage.ts";
+import type { TileTree } from "./tree.ts";
+
+export interface MirrorContext {
+  readonly crypto: CryptoPort;
+  readonly storage: LogStorage;
+  readonly tree: TileTree;
+  readonly bucket: R2Bucket;
+  /** Key prefix of the log. */
+  readonly prefix: string;
+  readonly origin: string;
+}
+
+/** How a mirrored head relates to the log. */
+export type MirrorCheck =
+  | { readonly kind: "none" }
+  | { readonly kind: "consistent"; readonly size: number; readonly etag: string }
+  | { readonly kind: "ahead"; readonly size: number; readonly checkpoint: string }
+  | { readonly kind: "fork"; readonly size: number; readonly checkpoint: string };
+
+/** The root of the log's first `size` leaves. */
+export function rootAt(context: Pick<MirrorContext, "crypto" | "tree">, size: number): Uint8Array {
+  const nodes = coverRange(0, size).map((node) => context.tree.node(node));
+  return RightEdge.fromHashes(context.crypto, size, nodes).root();
+}
+
+/** Reads the mirrored checkpoint and compares it with the log. Throws what R2 throws. */
+export async function checkMirror(context: MirrorContext, size: number): Promise<MirrorCheck> {
+  const object = await context.bucket.get(`${context.prefix}/checkpoint`);
+  if (object === null) return { kind: "none" };
+  const text = await object.text();
+  const mirrored = parseCheckpoint(text).checkpoint;
+  if (mirrored.origin !== context.origin) return { kind: "fork", size: mirrored.size, checkpoint: text };
+  if (mirrored.size > size) return { kind: "ahead", size: mirrored.size, checkpoint: text };
+  const same = equalBytes(rootAt(context, mirrored.size), mirrored.root);
+  return same
+    ? { kind: "consistent", size: mirrored.size, etag: object.etag }
+    : { kind: "fork", size: mirrored.size, checkpoint: text };
+}
+
+/** A put that creates and never replaces; an object that is there must hold the same bytes. */
+async function createOnly(bucket: R2Bucket, key: string, bytes: Uint8Array): Promise<boolean> {
+  const put = await bucket.put(key, bytes, { onlyIf: new Headers({ "If-None-Match": "*" }) });
+  if (put !== null) return true;
+  const there = await bucket.get(key);
+  return there !== null && equalBytes(new Uint8Array(await there.arrayBuffer()), bytes);
+}
+
+/**
+ * Writes the tiles and bundles that became full since `archivedSeq`.
+ *
+ * @returns the sequence number up to which everything is archived, or the key of an object that differs
+ */
+export async function archiveTiles(
+  context: MirrorContext,
+  archivedSeq: number,
+  size: number,
+): Promise<{ archivedSeq: number } | { differs: string }> {
+  const { bucket, prefix, tree } = context;
+  let archived = archivedSeq;
+  while (archived + TILE_WIDTH <= size) {
+    const tile = archived / TILE_WIDTH;
+    const puts: [string, Uint8Array][] = [[`${prefix}/${entriesPath(tile)}`, encodeEntryBundle(leavesOf(context.storage, tile * TILE_WIDTH + 1, TILE_WIDTH))]];
+    // Each upper tile becomes full together with the last tile below it.
+    for (let level = 0, index = tile; ; level++) {
+      const hashes = tree.tile(level, index);
+      if (hashes === null || hashes.length < TILE_WIDTH * 32) break;
+      puts.push([`${prefix}/${tilePath(level, index)}`, hashes]);
+      if ((index + 1) % TILE_WIDTH !== 0) break;
+      index = Math.floor(index / TILE_WIDTH);
+    }
+    for (const [key, bytes] of puts) {
+      if (!(await createOnly(bucket, key, bytes))) return { differs: key };
+    }
+    archived += TILE_WIDTH;
+  }
+  return { archivedSeq: archived };
+}
+
+/**
+ * Replaces the mirrored checkpoint, if it is the one that was checked.
+ *
+ * @returns whether it was replaced; false: somebody else wrote it meanwhile
+ */
+export async function putCheckpoint(context: MirrorContext, checked: MirrorCheck, checkpoint: string): Promise<boolean> {
+  const onlyIf =
+    checked.kind === "consistent" ? { etagMatches: checked.etag } : new Headers({ "If-None-Match": "*" });
+  const put = await context.bucket.put(`${context.prefix}/checkpoint`, checkpoint, {
+    onlyIf,
+    httpMetadata: { contentType: "text/plain; charset=utf-8" },
+  });
+  return put !== null;
+}

@@ -1,0 +1,73 @@
+/**
+ * How a log gets its memory back when its object starts, from storage alone.
+ *
+ * @module
+ */
+import type { CryptoPort } from "../../shared/crypto/port.ts";
+import { EMPTY_ROOT, leafHash } from "../../shared/merkle/hash.ts";
+import { RightEdge } from "../../shared/merkle/edge.ts";
+import { TILE_WIDTH } from "../../shared/merkle/tiles.ts";
+import { signCheckpoint } from "../../shared/note/checkpoint.ts";
+import type { OpenAuditKey } from "./audit-keys.ts";
+import { decodeFrame } from "./frame.ts";
+import { IdIndex, MAX_REMEMBERED_IDS } from "./id-index.ts";
+import type { LogStorage, StoredHead } from "./storage.ts";
+
+/** The signed head of a log without entries: size 0, hash = log id, root SHA-256(""). */
+export function emptyHead(crypto: CryptoPort, origin: string, logId: Uint8Array, key: OpenAuditKey): StoredHead {
+  return {
+    size: 0,
+    lastHash: logId,
+    recordedAt: 0n,
+    epoch: key.epoch,
+    edge: new RightEdge(crypto),
+    checkpoint: signCheckpoint(crypto, origin, [key.signer], { origin, size: 0, root: EMPTY_ROOT }),
+    futureUntil: 0,
+  };
+}
+
+/** Leaf hashes after the last full tile. */
+export function loadPartialTile(crypto: CryptoPort, storage: LogStorage, size: number): Uint8Array[] {
+  const first = Math.floor(size / TILE_WIDTH) * TILE_WIDTH + 1;
+  const hashes: Uint8Array[] = [];
+  if (first > size) return hashes;
+  for (const segment of storage.segmentsFrom(first)) {
+    let seq = segment.firstSeq;
+    for (const { first: leaf } of decodeFrame(segment.data)) {
+      if (seq >= first) hashes.push(leafHash(crypto, leaf));
+      seq += 1;
+    }
+  }
+  return hashes;
+}
+
+const decoder = new TextDecoder();
+
+/** The ids of the newest entries, at least of all that D1 lacks. */
+export function loadIds(storage: LogStorage, flushedSeq: number, futureUntil: number): IdIndex {
+  const ids = new IdIndex(futureUntil);
+  let count = 0;
+  let from = 1;
+  let completeFrom = 0;
+  for (const segment of storage.segmentHeadsBackwards()) {
+    const flushed = segment.firstSeq + segment.count - 1 <= flushedSeq;
+    if (flushed && count + segment.count > MAX_REMEMBERED_IDS / 2) {
+      from = segment.firstSeq + segment.count;
+      // Recorded times are whole milliseconds and never fall: what lies before may share this one.
+      completeFrom = segment.recordedAtMs + 1;
+      break;
+    }
+    count += segment.count;
+  }
+  if (count > 0) {
+    for (const segment of storage.segmentsFrom(from)) {
+      let seq = segment.firstSeq;
+      for (const { second } of decodeFrame(segment.data)) {
+        if (seq >= from) ids.add((JSON.parse(decoder.decode(second)) as { i: string }).i, seq);
+        seq += 1;
+      }
+    }
+  }
+  ids.setCompleteFrom(completeFrom);
+  return ids;
+}

@@ -1,0 +1,254 @@
+/**
+ * The SQLite storage of one log: the commit point of every entry. docs/storage.md describes each table.
+ *
+ * @module
+ */
+import type { CryptoPort } from "../../shared/crypto/port.ts";
+import { RightEdge } from "../../shared/merkle/edge.ts";
+
+/** The log's head as storage holds it: written in the same transaction as the entries. */
+export interface StoredHead {
+  readonly size: number;
+  readonly lastHash: Uint8Array;
+  readonly recordedAt: bigint;
+  readonly epoch: number;
+  readonly edge: RightEdge;
+  /** The signed note for this size. */
+  readonly checkpoint: string;
+  /** See `IdIndex.futureUntil`, in milliseconds. */
+  readonly futureUntil: number;
+}
+
+/** One row of the outbox and archive: consecutive entries of one commit. */
+export interface Segment {
+  readonly firstSeq: number;
+  readonly count: number;
+  /** Milliseconds since the epoch at which the entries were recorded. */
+  readonly recordedAtMs: number;
+  /** Pairs of leaf and row. */
+  readonly data: Uint8Array;
+}
+
+/** Where the consumers of the log have got to. */
+export interface Progress {
+  /** Entries that D1 holds. */
+  readonly flushedSeq: number;
+  /** Entries covered by full tiles and bundles in R2. */
+  readonly archivedSeq: number;
+  /** Size of the head that R2 mirrors. */
+  readonly mirroredSize: number;
+}
+
+type Row = Record<string, SqlStorageValue>;
+
+function bytesOf(value: SqlStorageValue | undefined): Uint8Array {
+  return value instanceof ArrayBuffer ? new Uint8Array(value) : new Uint8Array();
+}
+
+/** A view's bytes as a buffer of their own, as the SQL API takes blobs. */
+function blob(bytes: Uint8Array): ArrayBuffer {
+  return bytes.slice().buffer as ArrayBuffer;
+}
+
+const SCHEMA = `
+CREATE TABLE IF NOT EXISTS identity (one INTEGER PRIMARY KEY CHECK (one = 1), value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS audit_keys (epoch INTEGER PRIMARY KEY, key TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS head (
+  one INTEGER PRIMARY KEY CHECK (one = 1), size INTEGER NOT NULL, last_hash BLOB NOT NULL, recorded_at TEXT NOT NULL,
+  epoch INTEGER NOT NULL, edge BLOB NOT NULL, checkpoint TEXT NOT NULL, future_until INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS segments (
+  first_seq INTEGER PRIMARY KEY, count INTEGER NOT NULL, recorded_at_ms INTEGER NOT NULL, data BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS tiles (
+  level INTEGER NOT NULL, tile INTEGER NOT NULL, hashes BLOB NOT NULL, PRIMARY KEY (level, tile)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS progress (
+  one INTEGER PRIMARY KEY CHECK (one = 1), flushed_seq INTEGER NOT NULL, archived_seq INTEGER NOT NULL,
+  mirrored_size INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS alarms (name TEXT PRIMARY KEY, detail TEXT NOT NULL) WITHOUT ROWID;
+`;
+
+export class LogStorage {
+  readonly #storage: DurableObjectStorage;
+  readonly #sql: SqlStorage;
+  readonly #crypto: CryptoPort;
+
+  constructor(storage: DurableObjectStorage, crypto: CryptoPort) {
+    this.#storage = storage;
+    this.#sql = storage.sql;
+    this.#crypto = crypto;
+    this.#sql.exec(SCHEMA);
+  }
+
+  /** Runs the closure as one transaction; what it throws rolls everything back. */
+  transaction<T>(closure: () => T): T {
+    return this.#storage.transactionSync(closure);
+  }
+
+  identity(): string | null {
+    const row = this.#first("SELECT value FROM identity");
+    return row === undefined ? null : String(row.value);
+  }
+
+  setIdentity(value: string): void {
+    this.#sql.exec("INSERT INTO identity (one, value) VALUES (1, ?) ON CONFLICT DO NOTHING", value);
+  }
+
+  /** The wrapped audit key of an epoch, JSON. */
+  auditKey(epoch: number): string | null {
+    const row = this.#first("SELECT key FROM audit_keys WHERE epoch = ?", epoch);
+    return row === undefined ? null : String(row.key);
+  }
+
+  setAuditKey(epoch: number, key: string): void {
+    this.#sql.exec("INSERT INTO audit_keys (epoch, key) VALUES (?, ?) ON CONFLICT DO NOTHING", epoch, key);
+  }
+
+  head(): StoredHead | null {
+    const row = this.#first("SELECT * FROM head");
+    if (row === undefined) return null;
+    return {
+      size: Number(row.size),
+      lastHash: bytesOf(row.last_hash),
+      recordedAt: BigInt(String(row.recorded_at)),
+      epoch: Number(row.epoch),
+      edge: RightEdge.fromBytes(this.#crypto, bytesOf(row.edge)),
+      checkpoint: String(row.checkpoint),
+      futureUntil: Number(row.future_until),
+    };
+  }
+
+  /** The size alone, cheaper than the whole head: what memory is compared with before anything is signed. */
+  size(): number {
+    return Number(this.#first("SELECT size FROM head")?.size ?? 0);
+  }
+
+  setHead(head: StoredHead): void {
+    this.#sql.exec(
+      `INSERT INTO head (one, size, last_hash, recorded_at, epoch, edge, checkpoint, future_until)
+       VALUES (1, ?, ?, ?, ?, ?, ?, ?)
+       ON CONFLICT (one) DO UPDATE SET size = excluded.size, last_hash = excluded.last_hash,
+         recorded_at = excluded.recorded_at, epoch = excluded.epoch, edge = excluded.edge,
+         checkpoint = excluded.checkpoint, future_until = excluded.future_until`,
+      head.size,
+      blob(head.lastHash),
+      String(head.recordedAt),
+      head.epoch,
+      blob(head.edge.toBytes()),
+      head.checkpoint,
+      head.futureUntil,
+    );
+  }
+
+  addSegment(segment: Segment): void {
+    this.#sql.exec(
+      "INSERT INTO segments (first_seq, count, recorded_at_ms, data) VALUES (?, ?, ?, ?)",
+      segment.firstSeq,
+      segment.count,
+      segment.recordedAtMs,
+      blob(segment.data),
+    );
+  }
+
+  /** Segments that hold entries from `seq` on, in order, as a lazy cursor. */
+  *segmentsFrom(seq: number): Generator<Segment> {
+    const first = this.#first("SELECT max(first_seq) AS first_seq FROM segments WHERE first_seq <= ?", seq);
+    const from = Number(first?.first_seq ?? seq);
+    for (const row of this.#sql.exec("SELECT * FROM segments WHERE first_seq >= ? ORDER BY first_seq", from)) {
+      yield segmentOf(row);
+    }
+  }
+
+  /** Segments from the newest back, without their data. */
+  *segmentHeadsBackwards(): Generator<Omit<Segment, "data">> {
+    for (const row of this.#sql.exec(
+      "SELECT first_seq, count, recorded_at_ms FROM segments ORDER BY first_seq DESC",
+    )) {
+      yield { firstSeq: Number(row.first_seq), count: Number(row.count), recordedAtMs: Number(row.recorded_at_ms) };
+    }
+  }
+
+  /** The segment that holds the entry. */
+  segmentOf(seq: number): Segment | null {
+    const row = this.#first("SELECT * FROM segments WHERE first_seq <= ? ORDER BY first_seq DESC LIMIT 1", seq);
+    if (row === undefined) return null;
+    const segment = segmentOf(row);
+    return seq < segment.firstSeq + segment.count ? segment : null;
+  }
+
+  /** Milliseconds since the epoch at which the oldest entry after `seq` was recorded; null where there is none. */
+  oldestAfter(seq: number): number | null {
+    const row = this.#first(
+      "SELECT recorded_at_ms FROM segments WHERE first_seq + count > ? ORDER BY first_seq LIMIT 1",
+      seq + 1,
+    );
+    return row === undefined ? null : Number(row.recorded_at_ms);
+  }
+
+  /** Bytes of the segments that hold entries after `seq`. */
+  bytesAfter(seq: number): number {
+    const row = this.#first(
+      `SELECT coalesce(sum(length(data)), 0) AS bytes FROM segments WHERE first_seq >=
+         (SELECT coalesce(max(first_seq), 0) FROM segments WHERE first_seq <= ?1) AND first_seq + count > ?1 + 1`,
+      seq,
+    );
+    return Number(row?.bytes ?? 0);
+  }
+
+  tile(level: number, tile: number): Uint8Array | null {
+    const row = this.#first("SELECT hashes FROM tiles WHERE level = ? AND tile = ?", level, tile);
+    return row === undefined ? null : bytesOf(row.hashes);
+  }
+
+  setTile(level: number, tile: number, hashes: Uint8Array): void {
+    this.#sql.exec(
+      `INSERT INTO tiles (level, tile, hashes) VALUES (?, ?, ?)
+       ON CONFLICT (level, tile) DO UPDATE SET hashes = excluded.hashes`,
+      level,
+      tile,
+      blob(hashes),
+    );
+  }
+
+  progress(): Progress {
+    const row = this.#first("SELECT * FROM progress");
+    return {
+      flushedSeq: Number(row?.flushed_seq ?? 0),
+      archivedSeq: Number(row?.archived_seq ?? 0),
+      mirroredSize: Number(row?.mirrored_size ?? 0),
+    };
+  }
+
+  setProgress(progress: Progress): void {
+    this.#sql.exec(
+      `INSERT INTO progress (one, flushed_seq, archived_seq, mirrored_size) VALUES (1, ?, ?, ?)
+       ON CONFLICT (one) DO UPDATE SET flushed_seq = excluded.flushed_seq, archived_seq = excluded.archived_seq,
+         mirrored_size = excluded.mirrored_size`,
+      progress.flushedSeq,
+      progress.archivedSeq,
+      progress.mirroredSize,
+    );
+  }
+
+  /** A standing alarm of the log (it is stopped, or D1 contradicts it), with its detail. */
+  standingAlarm(name: "stopped" | "index-conflict"): string | null {
+    const row = this.#first("SELECT detail FROM alarms WHERE name = ?", name);
+    return row === undefined ? null : String(row.detail);
+  }
+
+  raiseAlarm(name: "stopped" | "index-conflict", detail: string): void {
+    this.#sql.exec("INSERT INTO alarms (name, detail) VALUES (?, ?) ON CONFLICT DO NOTHING", name, detail);
+  }
+
+  #first(query: string, ...bindings: SqlStorageValue[]): Row | undefined {
+    for (const row of this.#sql.exec<Row>(query, ...bindings)) return row;
+    return undefined;
+  }
+}
+
+function segmentOf(row: Row): Segment {
+  return {
+    firstSeq: Number(row.first_seq),
+    count: Number(row.count),
+    recordedAtMs: Number(row.recorded_at_ms),
+    data: bytesOf(row.data),
+  };
+}

@@ -1,0 +1,40 @@
+/**
+ * Reads a request's body up to a limit, whether or not Content-Length tells the truth.
+ *
+ * @module
+ */
+import { Problem } from "./problem.ts";
+
+/** The body's bytes. Throws a 413 problem beyond the limit, without having read further. */
+export async function readBody(request: Request, limit: number): Promise<Uint8Array> {
+  const declared = request.headers.get("content-length");
+  if (declared !== null && Number(declared) > limit) throw tooLarge(limit);
+  if (request.body === null) return new Uint8Array();
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  const reader: ReadableStreamDefaultReader<Uint8Array> = request.body.getReader();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    length += value.length;
+    if (length > limit) {
+      // The rest of the body is not ours to read; an error while letting it go changes nothing.
+      await reader.cancel().catch(() => {});
+      throw tooLarge(limit);
+    }
+    chunks.push(value);
+  }
+  const [only] = chunks;
+  if (chunks.length === 1 && only !== undefined) return only;
+  const out = new Uint8Array(length);
+  let at = 0;
+  for (const chunk of chunks) {
+    out.set(chunk, at);
+    at += chunk.length;
+  }
+  return out;
+}
+
+function tooLarge(limit: number): Problem {
+  return new Problem("batch-too-large", { detail: `the body is larger than ${limit} bytes` });
+}

@@ -1,0 +1,34 @@
+/**
+ * Reads a request's body line by line, in bounded memory.
+ *
+ * @module
+ */
+import { MAX_LINE_CHARS } from "../../shared/bundle/format.ts";
+import { Problem } from "./problem.ts";
+
+/** The body's lines without their line feeds. Throws a 413 problem beyond the limit, 400 for bad UTF-8. */
+export async function* lines(request: Request, limit: number): AsyncGenerator<string> {
+  if (request.body === null) return;
+  const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+  const reader: ReadableStreamDefaultReader<Uint8Array> = request.body.getReader();
+  let bytes = 0;
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    bytes += value?.length ?? 0;
+    if (bytes > limit || rest.length > MAX_LINE_CHARS) {
+      await reader.cancel().catch(() => {});
+      throw new Problem("batch-too-large", { detail: `the body is larger than ${limit} bytes, or one of its lines is` });
+    }
+    try {
+      rest += done ? decoder.decode() : decoder.decode(value, { stream: true });
+    } catch {
+      throw new Problem("json-syntax", { pointer: "", detail: "the body is not UTF-8" });
+    }
+    const parts = rest.split("\n");
+    rest = parts.pop() ?? "";
+    yield* parts;
+    if (done) break;
+  }
+  if (rest !== "") yield rest;
+}

@@ -1,0 +1,65 @@
+/**
+ * Reads what a log acknowledged, and never less: before a query the log makes D1 hold everything, and after it D1's
+ * own row of the log must say so. A D1 that is behind is a 503, never an empty page.
+ *
+ * @module
+ */
+import { nativeCrypto } from "../../native/crypto.ts";
+import { fromBase64, fromHex, toHex } from "../../shared/bytes.ts";
+import { decodeLeaf } from "../../shared/entry/decode-leaf.ts";
+import { computeLogId } from "../../shared/entry/log-id.ts";
+import { entryText } from "../../shared/entry/output.ts";
+import type { Env } from "../env.ts";
+import type { Caller } from "../http/auth.ts";
+import { Problem } from "../http/problem.ts";
+import type { EntryRow } from "../index-db/entries.ts";
+import type { OpenLog } from "./open-log.ts";
+import { bindLog, refusal } from "./open-log.ts";
+
+const REBUILDING = { retryAfter: 1, detail: "the index does not hold everything that the log acknowledged yet" };
+
+/** The log's id, hex, as D1 knows it. */
+export function logIdOf(log: OpenLog): string {
+  const { registryId, principal, generation } = log.identity;
+  return toHex(computeLogId(nativeCrypto, fromHex(registryId, 32), principal, generation));
+}
+
+/** A session on D1 that reads from the primary: what was just flushed is there. */
+export function indexSession(env: Env): D1DatabaseSession {
+  return env.DB.withSession("first-primary");
+}
+
+/** Makes D1 hold the log's acknowledged entries; answers their number. Throws 503 `index-rebuilding`. */
+export async function barrier(log: OpenLog): Promise<number> {
+  const outcome = await log.stub.barrier(log.identity, log.epoch);
+  if (outcome.ok) return outcome.size;
+  if (outcome.code === "index-unavailable") throw new Problem("index-rebuilding", REBUILDING);
+  throw refusal(outcome);
+}
+
+/** Checks that D1 held, when it answered, what the barrier promised. Throws 503 and has D1 filled again. */
+export async function requireIndexed(log: OpenLog, indexed: number, promised: number): Promise<void> {
+  if (indexed >= promised) return;
+  await log.stub.reindex(log.identity, log.epoch);
+  throw new Problem("index-rebuilding", REBUILDING);
+}
+
+/** Makes D1 hold the acknowledged entries of every log of the tenant. Throws 503 `index-rebuilding`. */
+export async function tenantBarrier(env: Env, caller: Caller): Promise<void> {
+  const dirty = await env.TENANT_DIRECTORY.getByName(caller.tenant.id).dirtyLogs();
+  // Six subrequests at a time are what a Worker gets anyway.
+  for (let i = 0; i < dirty.length; i += 6) {
+    await Promise.all(
+      dirty.slice(i, i + 6).map(async ({ name, principal, generation }) => {
+        const log = await bindLog(env, caller.tenant, { name, id: principal, generation, createdAt: "" });
+        await barrier(log);
+      }),
+    );
+  }
+}
+
+/** The API's JSON text of a row. */
+export function rowText(row: EntryRow, extra: Readonly<Record<string, string>> = {}): string {
+  const leaf = decodeLeaf(fromBase64(row.leaf));
+  return entryText({ seq: row.seq, hash: row.hash, leaf: row.leaf, content: row.content }, leaf, extra);
+}

@@ -1,0 +1,214 @@
+/**
+ * Tenants and API keys.
+ *
+ * @module
+ */
+import { z } from "zod";
+import type { ApiKeyRecord, TenantRecord } from "../../durable-objects/tenant-directory/tenant-directory.ts";
+import type { PublishedRecord } from "../../durable-objects/key-registry/key-registry.ts";
+import { deriveFromMaster } from "../../durable-objects/managed-keys.ts";
+import { nativeCrypto } from "../../native/crypto.ts";
+import { ApiKeyCreated, ApiKeyIn, ApiKeyOut, HexId, TenantAnswer, TenantIn } from "../../shared/api/schemas.ts";
+import type { Scope } from "../../shared/api/scopes.ts";
+import { SCOPES } from "../../shared/api/scopes.ts";
+import { formatApiKey } from "../../shared/api-key.ts";
+import { toHex } from "../../shared/bytes.ts";
+import type { Env } from "../env.ts";
+import { forgetKey } from "../http/auth.ts";
+import { Problem } from "../http/problem.ts";
+import type { Route } from "../http/route.ts";
+import { json, openRoute, tenantRoute } from "../http/route.ts";
+import { ensurePrincipal, SYSTEM_PRINCIPAL } from "../logs/open-log.ts";
+import { appendSystemEntry } from "../logs/system-log.ts";
+
+function keyOut(key: ApiKeyRecord): z.infer<typeof ApiKeyOut> {
+  return {
+    id: key.id,
+    name: key.name,
+    scopes: [...key.scopes],
+    principals: [...key.principals],
+    created_at: key.createdAt,
+    revoked_at: key.revokedAt,
+  };
+}
+
+/**
+ * Makes a key of the tenant from its parts. The act is in the system log before it takes effect, so that no key
+ * exists unrecorded. Answers the key's text, which is stored nowhere.
+ */
+async function createKeyRecorded(
+  env: Env,
+  tenant: TenantRecord,
+  parts: { id: Uint8Array; secret: Uint8Array },
+  options: { name: string; scopes: readonly Scope[]; principals: readonly string[] },
+  by: string | null,
+): Promise<{ record: ApiKeyRecord; text: string }> {
+  const record: ApiKeyRecord = {
+    id: toHex(parts.id),
+    name: options.name,
+    scopes: options.scopes,
+    principals: options.principals,
+    createdAt: new Date().toISOString(),
+    revokedAt: null,
+  };
+  await appendSystemEntry(env, tenant, {
+    id: `apikey.created.${record.id}`,
+    kind: "apikey.created",
+    action: {
+      key_id: record.id,
+      scopes: [...record.scopes],
+      principals: [...record.principals],
+      ...(by === null ? {} : { by }),
+    },
+  });
+  await env.TENANT_DIRECTORY.getByName(tenant.id).addApiKey(record, toHex(nativeCrypto.sha256(parts.secret)));
+  return { record, text: formatApiKey({ tenant: tenant.id, id: record.id, secret: parts.secret }) };
+}
+
+/** The Idempotency-Key's value, quoted (RFC 8941 string) or raw; null where there is none. */
+export function idempotencyKey(request: Request): string | null {
+  const header = request.headers.get("idempotency-key");
+  if (header === null) return null;
+  const text = /^"(.*)"$/.exec(header.trim())?.[1] ?? header.trim();
+  if (text.length === 0 || text.length > 255) {
+    throw new Problem("invalid-request", { pointer: "", detail: "Idempotency-Key: 1 to 255 characters" });
+  }
+  return text;
+}
+
+/**
+ * A tenant's id and first key. With an Idempotency-Key both are derived from it, so that the same request again gives
+ * the same tenant and the same key without either being stored.
+ */
+async function seeds(env: Env, key: string | null): Promise<{ tenant: string; id: Uint8Array; secret: Uint8Array }> {
+  if (key === null) {
+    const random = crypto.getRandomValues(new Uint8Array(64));
+    return { tenant: toHex(random.slice(0, 16)), id: random.slice(16, 32), secret: random.slice(32) };
+  }
+  const ids = await deriveFromMaster(env.MASTER_KEY, "tenant-ids", key);
+  const secret = await deriveFromMaster(env.MASTER_KEY, "tenant-first-key", key);
+  return { tenant: toHex(ids.slice(0, 16)), id: ids.slice(16, 32), secret };
+}
+
+const createTenant = openRoute(
+  {
+    method: "POST",
+    path: "/v1/tenants",
+    operation: "createTenant",
+    tag: "tenants",
+    access: "operator",
+    summary: "Create a tenant: its key registry's genesis, and its first admin key, shown once",
+    description: "With an Idempotency-Key the same request again answers the same tenant and key.",
+    body: TenantIn,
+    answers: { 201: { description: "the tenant", schema: TenantAnswer } },
+  },
+  async ({ request, env, body }) => {
+    const first = await seeds(env, idempotencyKey(request));
+    const registry = await env.KEY_REGISTRY.getByName(first.tenant).create(first.tenant, env.LOG_HOST);
+    const candidate: TenantRecord = {
+      id: first.tenant,
+      name: body.name,
+      host: env.LOG_HOST,
+      registryId: registry.registryId,
+      createdAt: new Date().toISOString(),
+    };
+    const tenant = await env.TENANT_DIRECTORY.getByName(first.tenant).create(candidate);
+    if (tenant.name !== body.name) throw new Problem("idempotency-mismatch");
+    await ensurePrincipal(env, tenant, SYSTEM_PRINCIPAL);
+    await indexTenant(env, tenant, registry.records);
+    const options = { name: "first admin key", scopes: SCOPES, principals: ["*"] };
+    const text = (await createKeyRecorded(env, tenant, first, options, null)).text;
+    return json(
+      { tenant: { id: tenant.id, name: tenant.name }, registry_id: tenant.registryId, api_key: text },
+      201,
+    );
+  },
+);
+
+/** D1's rows of the tenant and its registry; the same again changes nothing. */
+async function indexTenant(
+  env: Env,
+  tenant: TenantRecord,
+  records: readonly PublishedRecord[],
+): Promise<void> {
+  await env.DB.batch([
+    env.DB.prepare("INSERT INTO tenants VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING").bind(
+      tenant.id,
+      tenant.name,
+      tenant.registryId,
+      tenant.createdAt,
+    ),
+    ...records.map(({ epoch, record, signatures }) =>
+      env.DB.prepare("INSERT INTO registry_records VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING").bind(
+        tenant.id,
+        epoch,
+        record,
+        JSON.stringify(signatures),
+      ),
+    ),
+  ]);
+}
+
+const listKeys = tenantRoute(
+  {
+    method: "GET",
+    path: "/v1/api-keys",
+    operation: "listApiKeys",
+    tag: "tenants",
+    scope: "admin",
+    summary: "The tenant's API keys, without their secrets",
+    answers: { 200: { description: "the keys", schema: z.object({ api_keys: z.array(ApiKeyOut) }) } },
+  },
+  async ({ env, caller }) => {
+    const keys = await env.TENANT_DIRECTORY.getByName(caller.tenant.id).apiKeys();
+    return json({ api_keys: keys.map(keyOut) });
+  },
+);
+
+const createKey = tenantRoute(
+  {
+    method: "POST",
+    path: "/v1/api-keys",
+    operation: "createApiKey",
+    tag: "tenants",
+    scope: "admin",
+    summary: "Create an API key; its text is shown once",
+    body: ApiKeyIn,
+    answers: { 201: { description: "the key", schema: ApiKeyCreated } },
+  },
+  async ({ env, caller, body }) => {
+    const random = crypto.getRandomValues(new Uint8Array(48));
+    const parts = { id: random.slice(0, 16), secret: random.slice(16) };
+    const { record, text } = await createKeyRecorded(env, caller.tenant, parts, body, caller.key.id);
+    return json({ ...keyOut(record), api_key: text }, 201);
+  },
+);
+
+const revokeKey = tenantRoute(
+  {
+    method: "DELETE",
+    path: "/v1/api-keys/{key}",
+    operation: "revokeApiKey",
+    tag: "tenants",
+    scope: "admin",
+    summary: "Revoke an API key: it takes effect everywhere within ten seconds",
+    params: z.object({ key: HexId }),
+    answers: { 200: { description: "the revoked key", schema: ApiKeyOut } },
+  },
+  async ({ env, caller, params }) => {
+    const directory = env.TENANT_DIRECTORY.getByName(caller.tenant.id);
+    const keys = await directory.apiKeys();
+    if (!keys.some((key) => key.id === params.key)) throw new Problem("not-found");
+    await appendSystemEntry(env, caller.tenant, {
+      id: `apikey.revoked.${params.key}`,
+      kind: "apikey.revoked",
+      action: { key_id: params.key, by: caller.key.id },
+    });
+    const revoked = await directory.revokeApiKey(params.key, new Date().toISOString());
+    if (revoked === null) throw new Problem("not-found");
+    forgetKey(revoked.id);
+    return json(keyOut(revoked));
+  },
+);
+
+export const tenantRoutes: readonly Route[] = [createTenant, listKeys, createKey, revokeKey];

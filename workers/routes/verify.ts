@@ -1,0 +1,112 @@
+/**
+ * Verification: of what is stored, and of a bundle that somebody uploads.
+ *
+ * @module
+ */
+import { z } from "zod";
+import { nativeCrypto } from "../../native/crypto.ts";
+import { Hash, PrincipalName, VerifyReport } from "../../shared/api/schemas.ts";
+import type { KeptHead } from "../../shared/verify/bundle.ts";
+import { BundleVerifier } from "../../shared/verify/bundle.ts";
+import { Problem } from "../http/problem.ts";
+import type { Route } from "../http/route.ts";
+import { json, tenantRoute } from "../http/route.ts";
+import { lines } from "../http/lines.ts";
+import { exportBundle } from "../logs/export.ts";
+import { openLog } from "../logs/open-log.ts";
+import { verifyStored } from "../logs/verify-stored.ts";
+
+const SeqParam = z.coerce.number().int().min(1).max(Number.MAX_SAFE_INTEGER);
+const HeadParam = z
+  .string()
+  .regex(/^[1-9][0-9]{0,15}:[0-9a-f]{64}$/)
+  .optional()
+  .describe("a head kept elsewhere, SEQ:HASH");
+/** Bytes of an uploaded bundle: what one request can hash within its CPU time. */
+const MAX_BUNDLE_BYTES = 64 * 1024 * 1024;
+
+function keptHeadOf(text: string | undefined): KeptHead | undefined {
+  if (text === undefined) return undefined;
+  const [seq = "", hash = ""] = text.split(":");
+  return { seq: Number(seq), hash };
+}
+
+const stored = tenantRoute(
+  {
+    method: "GET",
+    path: "/v1/principals/{p}/verify",
+    operation: "verifyLog",
+    tag: "verification",
+    scope: "verify",
+    summary: "Walk the stored entries and report the first break",
+    description: "A log too long for one request is walked in parts: go on with from = next.",
+    params: z.object({ p: PrincipalName }),
+    query: z.object({ from: SeqParam.optional(), to: SeqParam.optional(), head: HeadParam }),
+    answers: { 200: { description: "the report, whatever its verdict", schema: VerifyReport } },
+  },
+  async ({ env, caller, params, query }) => {
+    const from = query.from ?? 1;
+    const keptHead = keptHeadOf(query.head);
+    if (query.to !== undefined && query.to < from) {
+      throw new Problem("invalid-request", { pointer: "?to", detail: "query: to is before from" });
+    }
+    if (keptHead !== undefined && (keptHead.seq < from || (query.to !== undefined && keptHead.seq > query.to))) {
+      throw new Problem("invalid-request", { pointer: "?head", detail: "query: the kept head is outside the range" });
+    }
+    const log = await openLog(env, caller, params.p);
+    return json(await verifyStored(env, log, { from, to: query.to, keptHead }));
+  },
+);
+
+const upload = tenantRoute(
+  {
+    method: "POST",
+    path: "/v1/verify",
+    operation: "verifyBundle",
+    tag: "verification",
+    scope: "verify",
+    summary: "Verify an uploaded bundle, trusting nothing that is stored here",
+    query: z.object({ registry: Hash.optional().describe("the registry id to pin"), head: HeadParam }),
+    rawBody: { schema: z.string(), contentTypes: ["application/x-ndjson"], limit: MAX_BUNDLE_BYTES },
+    answers: { 200: { description: "the report, whatever its verdict", schema: VerifyReport } },
+  },
+  async ({ request, query }) => {
+    const keptHead = keptHeadOf(query.head);
+    const verifier = new BundleVerifier(nativeCrypto, {
+      verifiedBy: "runseal service",
+      ...(query.registry === undefined ? {} : { registryId: query.registry }),
+      ...(keptHead === undefined ? {} : { keptHead }),
+    });
+    for await (const line of lines(request, MAX_BUNDLE_BYTES)) verifier.line(line);
+    return json(verifier.finish());
+  },
+);
+
+const exported = tenantRoute(
+  {
+    method: "GET",
+    path: "/v1/principals/{p}/export",
+    operation: "exportLog",
+    tag: "verification",
+    scope: "read",
+    summary: "The bundle for offline verification",
+    description: "Entries outside from and to are there as hashes alone, so that the signed root can be checked.",
+    params: z.object({ p: PrincipalName }),
+    query: z.object({
+      from: SeqParam.optional(),
+      to: SeqParam.optional(),
+      content: z.enum(["true", "false"]).optional().describe("false leaves the values out"),
+    }),
+    answers: { 200: { description: "bundle.v1", contentType: "application/x-ndjson" } },
+  },
+  async ({ env, caller, params, query, execution }) => {
+    const log = await openLog(env, caller, params.p);
+    return exportBundle(env, execution, log, {
+      from: query.from ?? 1,
+      to: query.to,
+      content: query.content !== "false",
+    });
+  },
+);
+
+export const verifyRoutes: readonly Route[] = [stored, upload, exported];
