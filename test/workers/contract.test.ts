@@ -1,0 +1,117 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { PROBLEMS } from "../../shared/api/problems.ts";
+import { ProblemDocument } from "../../shared/api/schemas.ts";
+import { routes } from "../../workers/routes/index.ts";
+import type { Answer, TestTenant } from "./support.ts";
+import { call, entries, entry, newTenant } from "./support.ts";
+
+let tenant: TestTenant;
+let keyId: string;
+
+beforeAll(async () => {
+  tenant = await newTenant();
+  await call(tenant.key, "POST", "/v1/principals/agent/entries", [
+    { id: "c", kind: "run.created", run: "r1", action: { goal: "g" } },
+    ...entries(3),
+  ]);
+  const created = await call(tenant.key, "POST", "/v1/api-keys", { name: "k", scopes: ["read"], principals: ["*"] });
+  keyId = String(created.body.id);
+});
+
+const SPEC = '{"name":"read_file","side_effect":"read_only"}';
+const SPEC_HASH = async (): Promise<string> => {
+  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(SPEC));
+  return [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+};
+
+/** One good request for each operation: a new operation without one here fails the test below. */
+const REQUESTS: Readonly<Record<string, () => Promise<Answer>>> = {
+  createTenant: async () => {
+    const { env } = await import("cloudflare:workers");
+    return call(env.RUNSEAL_OPERATOR_TOKEN, "POST", "/v1/tenants", { name: "t" });
+  },
+  listApiKeys: () => call(tenant.key, "GET", "/v1/api-keys"),
+  createApiKey: () => call(tenant.key, "POST", "/v1/api-keys", { name: "n", scopes: ["read"], principals: ["agent"] }),
+  revokeApiKey: () => call(tenant.key, "DELETE", `/v1/api-keys/${keyId}`),
+  createPrincipal: () => call(tenant.key, "POST", "/v1/principals", { name: "other" }),
+  listPrincipals: () => call(tenant.key, "GET", "/v1/principals"),
+  appendEntries: () => call(tenant.key, "POST", "/v1/principals/agent/entries?proof=true", entry()),
+  listEntries: () => call(tenant.key, "GET", "/v1/principals/agent/entries"),
+  listTenantEntries: () => call(tenant.key, "GET", "/v1/entries"),
+  getEntry: () => call(tenant.key, "GET", "/v1/principals/agent/entries/1?proof=true"),
+  getHead: () => call(tenant.key, "GET", "/v1/principals/agent/head"),
+  getCheckpoint: () => call(tenant.key, "GET", "/v1/principals/agent/checkpoint"),
+  getTile: () => call(tenant.key, "GET", "/v1/principals/agent/tile/0/000.p/1"),
+  getInclusionProof: () => call(tenant.key, "GET", "/v1/principals/agent/proof/inclusion?seq=2"),
+  getConsistencyProof: () => call(tenant.key, "GET", "/v1/principals/agent/proof/consistency?from=2"),
+  getRegistry: () => call(tenant.key, "GET", "/v1/registry"),
+  verifyLog: () => call(tenant.key, "GET", "/v1/principals/agent/verify"),
+  verifyBundle: async () => {
+    const bundle = await call(tenant.key, "GET", "/v1/principals/agent/export");
+    return call(tenant.key, "POST", "/v1/verify", bundle.text);
+  },
+  exportLog: () => call(tenant.key, "GET", "/v1/principals/agent/export"),
+  listRuns: () => call(tenant.key, "GET", "/v1/principals/agent/runs"),
+  getRun: () => call(tenant.key, "GET", "/v1/principals/agent/runs/r1"),
+  recheckRun: () =>
+    call(tenant.key, "POST", "/v1/principals/agent/runs/r1/recheck", { policy: { rules: { side_effects: {} } } }),
+  putTool: async () => call(tenant.key, "PUT", `/v1/tools/${await SPEC_HASH()}`, SPEC),
+  getTool: async () => {
+    await call(tenant.key, "PUT", `/v1/tools/${await SPEC_HASH()}`, SPEC);
+    return call(tenant.key, "GET", `/v1/tools/${await SPEC_HASH()}`);
+  },
+  getOpenApi: () => call(null, "GET", "/openapi.json"),
+  docs: () => call(null, "GET", "/docs"),
+  healthz: () => call(null, "GET", "/healthz"),
+  readyz: () => call(null, "GET", "/readyz"),
+};
+
+describe("the contract", () => {
+  it.each(routes.map((route) => [route.operation, route] as const))("%s answers as it declares", async (operation, route) => {
+    const request = REQUESTS[operation];
+    expect(request, `a request for ${operation}`).toBeDefined();
+    const answer = (await request?.()) as Answer;
+    const declared = route.answers[answer.status];
+    expect(declared, `${answer.status}: ${answer.text.slice(0, 300)}`).toBeDefined();
+    const type = declared?.contentType ?? "application/json";
+    expect(answer.headers.get("content-type")).toContain(type);
+    if (declared?.schema !== undefined) {
+      const parsed = declared.schema.safeParse(answer.body);
+      expect(parsed.error?.issues ?? []).toEqual([]);
+    }
+    expect(answer.headers.get("x-request-id")).toBeTruthy();
+  });
+
+  it("is published as OpenAPI 3.1, every route with its parameters", async () => {
+    const { body } = await call(null, "GET", "/openapi.json");
+    expect(body.openapi).toBe("3.1.0");
+    const paths = body.paths as unknown as Record<string, Record<string, { operationId: string; parameters: { name: string }[] }>>;
+    const operations = Object.values(paths).flatMap((methods) => Object.values(methods).map(({ operationId }) => operationId));
+    expect(operations.sort()).toEqual(routes.map(({ operation }) => operation).sort());
+    for (const [path, methods] of Object.entries(paths)) {
+      for (const name of [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1])) {
+        for (const { parameters } of Object.values(methods)) {
+          expect(parameters.map((parameter) => parameter.name)).toContain(name);
+        }
+      }
+    }
+    expect(Object.keys((body.components as { schemas: Record<string, unknown> }).schemas)).toContain("Kind.policy.evaluated");
+  });
+
+  it("errors are problem documents of a listed type", async () => {
+    const answers = [
+      await call(null, "GET", "/nowhere"),
+      await call(null, "DELETE", "/healthz"),
+      await call(null, "GET", "/v1/entries"),
+      await call(tenant.key, "GET", "/v1/principals/nobody/head"),
+      await call(tenant.key, "GET", "/v1/entries?limit=0"),
+      await call(tenant.key, "POST", "/v1/principals", "{"),
+    ];
+    expect(answers.map(({ status }) => status)).toEqual([404, 405, 401, 404, 400, 400]);
+    for (const answer of answers) {
+      expect(answer.headers.get("content-type")).toBe("application/problem+json");
+      expect(ProblemDocument.safeParse(answer.body).success).toBe(true);
+      expect(Object.keys(PROBLEMS)).toContain(String(answer.body.type).replace("urn:runseal:problem:", ""));
+    }
+  });
+});
