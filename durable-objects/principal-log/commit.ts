@@ -8,13 +8,14 @@ import { toBase64, toHex } from "../../shared/bytes.ts";
 import type { CryptoPort, Signer } from "../../shared/crypto/port.ts";
 import { LeafSealer } from "../../shared/entry/leaf.ts";
 import { MAX_LEAF_BYTES, MAX_SEGMENT_BYTES } from "../../shared/entry/limits.ts";
+import { parseRow } from "../../shared/entry/row.ts";
 import { RunsealError } from "../../shared/errors.ts";
 import { leafHash } from "../../shared/merkle/hash.ts";
 import type { TreeNode } from "../../shared/merkle/nodes.ts";
 import { signCheckpoint } from "../../shared/note/checkpoint.ts";
 import { compareSubmissions } from "./compare.ts";
-import type { FramePair } from "./frame.ts";
-import { decodeFrame, encodeFrame, PAIR_HEAD_BYTES } from "./frame.ts";
+import type { FramedEntry } from "./frame.ts";
+import { decodeFrame, encodeFrame, LENGTH_BYTES } from "./frame.ts";
 import type { IdIndex } from "./id-index.ts";
 import type { LogStorage, StoredHead } from "./storage.ts";
 import type { TileTree } from "./tree.ts";
@@ -33,7 +34,7 @@ export interface KnownEntry {
 /** One request on its way into a commit. */
 export interface PendingRequest {
   readonly ids: readonly string[];
-  readonly pairs: readonly FramePair[];
+  readonly entries: readonly FramedEntry[];
   readonly atomic: boolean;
   /** Entries that D1 was found to hold under one of the ids. */
   readonly known: ReadonlyMap<string, KnownEntry>;
@@ -66,18 +67,17 @@ interface NewEntry {
   readonly id: string;
   readonly seq: number;
   readonly hash: Uint8Array;
-  readonly pair: FramePair;
+  readonly framed: FramedEntry;
 }
 
-/** The pair of a stored entry, from its segment. */
-export function storedPair(storage: LogStorage, seq: number): FramePair {
+/** A stored entry, from its segment. Throws `RunsealError("storage-inconsistent")`. */
+export function storedEntry(storage: LogStorage, seq: number): FramedEntry {
   const segment = storage.segmentOf(seq);
-  const pair = segment === null ? undefined : decodeFrame(segment.data)[seq - segment.firstSeq];
-  if (pair === undefined) throw new RunsealError("storage-inconsistent", "a segment of the log is missing");
-  return pair;
+  const entry =
+    segment === null ? undefined : decodeFrame({ bytes: segment.leaves, rows: segment.rows })[seq - segment.firstSeq];
+  if (entry === undefined) throw new RunsealError("storage-inconsistent", "a segment of the log is missing");
+  return entry;
 }
-
-const rowText = new TextDecoder();
 
 /**
  * Commits the requests in their order. Must run inside a storage transaction, with memory equal to storage.
@@ -97,43 +97,42 @@ export function commitGroup(context: CommitContext, base: StoredHead, requests: 
   let seq = base.size;
   let futureUntil = base.futureUntil;
 
-  function seen(id: string, pair: FramePair): ItemOutcome | null {
+  function seen(id: string, framed: FramedEntry): ItemOutcome | null {
     const inGroup = fresh.get(id);
-    if (inGroup !== undefined) return judge(inGroup.seq, toHex(inGroup.hash), inGroup.pair, pair);
+    if (inGroup !== undefined) return judge(inGroup.seq, toHex(inGroup.hash), inGroup.framed, framed);
     const remembered = context.ids.get(id);
     if (remembered !== undefined) {
-      const old = storedPair(storage, remembered);
-      return judge(remembered, toHex(leafHash(crypto, old.first)), old, pair);
+      const old = storedEntry(storage, remembered);
+      return judge(remembered, toHex(leafHash(crypto, old.bytes)), old, framed);
     }
     return null;
   }
 
-  function judge(oldSeq: number, hash: string, old: FramePair, submitted: FramePair): ItemOutcome {
-    const differs = compareSubmissions(crypto, old.first, rowText.decode(old.second), submitted);
+  function judge(oldSeq: number, hash: string, old: FramedEntry, submitted: FramedEntry): ItemOutcome {
+    const differs = compareSubmissions(crypto, old, submitted);
     if (differs === "erased") return { status: "erased", seq: oldSeq, hash };
     return differs.length === 0 ? { status: "seen", seq: oldSeq, hash } : { status: "conflict", differs };
   }
 
   function decide(request: PendingRequest, index: number): ItemOutcome | null {
     const id = request.ids[index] ?? "";
-    const pair = request.pairs[index];
-    if (pair === undefined) throw new RunsealError("malformed-frame", "a frame has fewer pairs than ids");
-    const known = seen(id, pair);
+    const framed = request.entries[index];
+    if (framed === undefined) throw new RunsealError("malformed-frame", "a frame has fewer entries than ids");
+    const known = seen(id, framed);
     if (known !== null) return known;
     const indexed = request.known.get(id);
     if (indexed === undefined) return null;
-    const old = { first: indexed.leaf, second: new TextEncoder().encode(indexed.row) };
-    return judge(indexed.seq, indexed.hash, old, pair);
+    return judge(indexed.seq, indexed.hash, { bytes: indexed.leaf, row: indexed.row }, framed);
   }
 
-  function store(id: string, pair: FramePair): ItemOutcome {
+  function store(id: string, framed: FramedEntry): ItemOutcome {
     seq += 1;
-    const leaf = sealer.seal(seq, prev, recordedAt, pair.first);
+    const leaf = sealer.seal(seq, prev, recordedAt, framed.bytes);
     if (leaf.length > MAX_LEAF_BYTES) throw new RunsealError("leaf-too-large", "a leaf is larger than 16 KiB");
     const hash = leafHash(crypto, leaf);
     completed.push(...edge.append(hash));
     prev = hash;
-    fresh.set(id, { id, seq, hash, pair: { first: leaf, second: pair.second } });
+    fresh.set(id, { id, seq, hash, framed: { bytes: leaf, row: framed.row } });
     futureUntil = context.ids.futureAfter(id, nowMs, futureUntil);
     return { status: "stored", seq, hash: toHex(hash) };
   }
@@ -150,7 +149,7 @@ export function commitGroup(context: CommitContext, base: StoredHead, requests: 
       }
     }
     outcomes.push(
-      request.ids.map((id, index) => decide(request, index) ?? store(id, request.pairs[index] ?? EMPTY_PAIR)),
+      request.ids.map((id, index) => decide(request, index) ?? store(id, request.entries[index] ?? EMPTY)),
     );
   }
 
@@ -176,7 +175,7 @@ export function commitGroup(context: CommitContext, base: StoredHead, requests: 
   return { outcomes, head, partial, stored: entries.map((entry) => [entry.id, entry.seq] as const), storedBytes };
 }
 
-const EMPTY_PAIR: FramePair = { first: new Uint8Array(), second: new Uint8Array() };
+const EMPTY: FramedEntry = { bytes: new Uint8Array(), row: "" };
 
 function isRefusal(outcome: ItemOutcome | null): outcome is ItemOutcome {
   return outcome !== null && (outcome.status === "conflict" || outcome.status === "erased");
@@ -184,15 +183,15 @@ function isRefusal(outcome: ItemOutcome | null): outcome is ItemOutcome {
 
 /** For each entry of a request: a conflict where an earlier one of the same request has its id with other content. */
 function conflictsWithin(crypto: CryptoPort, request: PendingRequest): (ItemOutcome | null)[] {
-  const first = new Map<string, FramePair>();
+  const first = new Map<string, FramedEntry>();
   return request.ids.map((id, index) => {
-    const pair = request.pairs[index] ?? EMPTY_PAIR;
+    const framed = request.entries[index] ?? EMPTY;
     const earlier = first.get(id);
     if (earlier === undefined) {
-      first.set(id, pair);
+      first.set(id, framed);
       return null;
     }
-    const differs = compareSubmissions(crypto, earlier.first, rowText.decode(earlier.second), pair, "body");
+    const differs = compareSubmissions(crypto, earlier, framed, "body");
     return differs === "erased" || differs.length > 0
       ? { status: "conflict", differs: differs === "erased" ? [] : differs }
       : null;
@@ -206,29 +205,33 @@ function signHead(context: CommitContext, size: number, root: Uint8Array): strin
 /** Writes the entries as segments of bounded size; answers the bytes written. */
 function writeSegments(storage: LogStorage, entries: readonly NewEntry[], recordedAtMs: number): number {
   let total = 0;
-  let pending: FramePair[] = [];
+  let pending: FramedEntry[] = [];
   let bytes = 0;
   let firstSeq = entries[0]?.seq ?? 0;
   const write = (): void => {
     if (pending.length === 0) return;
-    storage.addSegment({ firstSeq, count: pending.length, recordedAtMs, data: encodeFrame(pending) });
+    const { bytes: leaves, rows } = encodeFrame(pending);
+    storage.addSegment({ firstSeq, count: pending.length, recordedAtMs, leaves, rows });
     total += bytes;
     firstSeq += pending.length;
     pending = [];
     bytes = 0;
   };
-  for (const { pair } of entries) {
-    const size = PAIR_HEAD_BYTES + pair.first.length + pair.second.length;
+  for (const { framed } of entries) {
+    // A UTF-16 unit takes at most three bytes of UTF-8. A single entry fits in any case: its values are bounded in bytes.
+    const size = LENGTH_BYTES + framed.bytes.length + 3 * framed.row.length;
     if (bytes > 0 && bytes + size > MAX_SEGMENT_BYTES) write();
-    pending.push(pair);
+    pending.push(framed);
     bytes += size;
   }
   write();
   return total;
 }
 
-/** The row of D1 without the members that the log adds, as a JSON object's text. */
+/** A JSON object with all of an entry's columns in D1. */
 export function d1Row(seq: number, hash: string, leaf: Uint8Array, recordedAt: bigint, row: string): string {
-  // The literal keeps its 64 bits: SQLite reads it as an integer, where JavaScript would round it.
-  return `{"s":${seq},"h":"${hash}","l":"${toBase64(leaf)}","t":${recordedAt},${row.slice(1)}`;
+  const { columns, values, salts } = parseRow(row);
+  // The time's literal keeps its 64 bits: SQLite reads it as an integer, where JavaScript would round it.
+  const position = `{"s":${seq},"h":"${hash}","l":"${toBase64(leaf)}","t":${recordedAt},`;
+  return `${position}${columns.slice(1, -1)},"v":${JSON.stringify(values)},"x":${JSON.stringify(salts)}}`;
 }

@@ -14,15 +14,8 @@ import { splitSections } from "../../shared/entry/content.ts";
 import { decodeLeaf } from "../../shared/entry/decode-leaf.ts";
 import type { Leaf } from "../../shared/entry/leaf.ts";
 import { LeafSealer, sectionCommitments } from "../../shared/entry/leaf.ts";
-import type { FramePair } from "./frame.ts";
-
-/** The members of a row that comparison reads; see `shared/entry/prepare.ts`. */
-interface RowContent {
-  readonly v: string | null;
-  readonly x: string | null;
-}
-
-const decoder = new TextDecoder();
+import { parseRow } from "../../shared/entry/row.ts";
+import type { FramedEntry } from "./frame.ts";
 
 /** Decodes a body alone, by sealing it at a position that says nothing. */
 function decodeBody(body: Uint8Array): Leaf {
@@ -32,9 +25,9 @@ function decodeBody(body: Uint8Array): Leaf {
 
 const NO_TEXTS: FieldTexts = new Map();
 
-function contentOf(row: RowContent): { values: FieldTexts; salts: FieldTexts } | null {
-  if (row.v === null || row.x === null) return null;
-  return { values: splitSections(row.v), salts: splitSections(row.x) };
+function contentOf(row: string): { values: FieldTexts; salts: FieldTexts } | null {
+  const { values, salts } = parseRow(row);
+  return values === null || salts === null ? null : { values: splitSections(values), salts: splitSections(salts) };
 }
 
 /**
@@ -45,15 +38,14 @@ function contentOf(row: RowContent): { values: FieldTexts; salts: FieldTexts } |
  */
 export function compareSubmissions(
   crypto: CryptoPort,
-  storedBytes: Uint8Array,
-  storedRow: string,
-  submitted: FramePair,
+  stored: FramedEntry,
+  submitted: FramedEntry,
   form: "leaf" | "body" = "leaf",
 ): readonly string[] | "erased" {
-  const old = form === "leaf" ? decodeLeaf(storedBytes) : decodeBody(storedBytes);
-  const now = decodeBody(submitted.first);
-  const oldContent = contentOf(JSON.parse(storedRow) as RowContent);
-  const nowContent = contentOf(JSON.parse(decoder.decode(submitted.second)) as RowContent);
+  const old = form === "leaf" ? decodeLeaf(stored.bytes) : decodeBody(stored.bytes);
+  const now = decodeBody(submitted.bytes);
+  const oldContent = contentOf(stored.row);
+  const nowContent = contentOf(submitted.row);
   if (oldContent === null) return "erased";
   const differs: string[] = [];
   for (const name of ["kind", "session", "run", "step", "call"] as const) {

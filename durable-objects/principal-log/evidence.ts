@@ -12,7 +12,7 @@ import { consistencyNodes, foldProof, inclusionNodes } from "../../shared/merkle
 import { rangeNodes } from "../../shared/merkle/range.ts";
 import type { TileRef } from "../../shared/merkle/tiles.ts";
 import { TILE_WIDTH, tileWidth } from "../../shared/merkle/tiles.ts";
-import { decodeFrame } from "./frame.ts";
+import { decodeBytes } from "./frame.ts";
 import type { LogStorage } from "./storage.ts";
 import type { TileTree } from "./tree.ts";
 import type { HeadView, RangeEvidence } from "./types.ts";
@@ -64,7 +64,7 @@ export function leavesOf(storage: LogStorage, first: number, count: number): Uin
   for (const segment of storage.segmentsFrom(first)) {
     if (segment.firstSeq >= first + count) break;
     let seq = segment.firstSeq;
-    for (const { first: leaf } of decodeFrame(segment.data)) {
+    for (const leaf of decodeBytes(segment.leaves)) {
       if (seq >= first && seq < first + count) leaves.push(leaf);
       seq += 1;
     }

@@ -7,10 +7,11 @@
  */
 import { toHex } from "../../shared/bytes.ts";
 import type { CryptoPort } from "../../shared/crypto/port.ts";
+import { formatRow, parseRow } from "../../shared/entry/row.ts";
 import { leafHash } from "../../shared/merkle/hash.ts";
 import { d1Row } from "./commit.ts";
+import { storedEntry } from "./commit.ts";
 import { decodeFrame } from "./frame.ts";
-import { storedPair } from "./commit.ts";
 import type { LogStorage } from "./storage.ts";
 import type { LogIdentity } from "./types.ts";
 
@@ -25,6 +26,8 @@ interface Chunk {
   readonly hashes: readonly string[];
   /** A JSON array of rows. */
   readonly rows: string;
+  /** Values and salts of a single large entry, bound on their own: inside JSON they could pass a parameter's 2 MB. */
+  readonly large: { readonly values: string | null; readonly salts: string | null } | null;
 }
 
 /** What D1 says of the log. */
@@ -36,8 +39,6 @@ export interface IndexedState {
 export type FlushOutcome =
   | { readonly ok: true }
   | { readonly ok: false; readonly reason: "failed" | "conflict"; readonly detail: string };
-
-const decoder = new TextDecoder();
 
 export interface FlushContext {
   readonly crypto: CryptoPort;
@@ -57,10 +58,17 @@ function nextChunk(context: FlushContext, flushedSeq: number, size: number): Chu
   for (const segment of context.storage.segmentsFrom(flushedSeq + 1)) {
     const recordedAtFloor = BigInt(segment.recordedAtMs) * 1_000_000n;
     let seq = segment.firstSeq;
-    for (const { first: leaf, second } of decodeFrame(segment.data)) {
+    for (const { bytes: leaf, row: text } of decodeFrame({ bytes: segment.leaves, rows: segment.rows })) {
       if (seq > flushedSeq) {
         const hash = toHex(leafHash(context.crypto, leaf));
-        const row = d1Row(seq, hash, leaf, recordedAtFloor, decoder.decode(second));
+        const large = text.length > MAX_CHUNK_CHARS;
+        if (large && rows.length > 0) return finish();
+        const row = d1Row(seq, hash, leaf, recordedAtFloor, large ? withoutContent(text) : text);
+        if (large) {
+          rows.push(row);
+          hashes.push(hash);
+          return finish(parseRow(text));
+        }
         if (rows.length > 0 && (chars + row.length > MAX_CHUNK_CHARS || rows.length >= MAX_CHUNK_ENTRIES)) {
           return finish();
         }
@@ -73,7 +81,7 @@ function nextChunk(context: FlushContext, flushedSeq: number, size: number): Chu
   }
   return rows.length === 0 ? null : finish();
 
-  function finish(): Chunk {
+  function finish(large: Chunk["large"] = null): Chunk {
     const lastSeq = flushedSeq + rows.length;
     return {
       firstSeq: flushedSeq + 1,
@@ -81,8 +89,13 @@ function nextChunk(context: FlushContext, flushedSeq: number, size: number): Chu
       lastHash: hashes.at(-1) ?? "",
       hashes,
       rows: `[${rows.join(",")}]`,
+      large,
     };
   }
+}
+
+function withoutContent(row: string): string {
+  return formatRow({ columns: parseRow(row).columns, values: null, salts: null });
 }
 
 const COLUMNS = [
@@ -97,14 +110,13 @@ const COLUMNS = [
   ["call", "c"],
   ["tool", "o"],
   ["status", "u"],
-  ["content", "v"],
-  ["salts", "x"],
 ] as const;
 
 const AT_OLD_VALUE = "l.log_id = ?2 AND l.last_seq = ?3 AND l.last_hash = ?4";
 
-const INSERT_ENTRIES = `INSERT INTO entries (log, seq, pos, tenant, ${COLUMNS.map(([column]) => column).join(", ")})
-SELECT l.log, r.value ->> 's', a.next + r.key, l.tenant, ${COLUMNS.map(([, key]) => `r.value ->> '${key}'`).join(", ")}
+const INSERT_ENTRIES = `INSERT INTO entries (log, seq, pos, tenant, ${COLUMNS.map(([column]) => column).join(", ")}, content, salts)
+SELECT l.log, r.value ->> 's', a.next + r.key, l.tenant, ${COLUMNS.map(([, key]) => `r.value ->> '${key}'`).join(", ")},
+  coalesce(?5, r.value ->> 'v'), coalesce(?6, r.value ->> 'x')
 FROM json_each(?1) r, logs l, arrivals a WHERE ${AT_OLD_VALUE} AND a.tenant = l.tenant
 ON CONFLICT DO NOTHING`;
 
@@ -158,7 +170,7 @@ async function applyChunk(context: FlushContext, from: IndexedState, chunk: Chun
       )
       .bind(logId, identity.tenant, identity.principal, identity.generation, identity.name),
     db.prepare("INSERT INTO arrivals (tenant, next) VALUES (?1, 1) ON CONFLICT DO NOTHING").bind(identity.tenant),
-    db.prepare(INSERT_ENTRIES).bind(chunk.rows, ...guarded),
+    db.prepare(INSERT_ENTRIES).bind(chunk.rows, ...guarded, chunk.large?.values ?? null, chunk.large?.salts ?? null),
     db.prepare(UPSERT_RUNS).bind(chunk.rows, ...guarded),
     db
       .prepare(
@@ -202,7 +214,7 @@ async function reconcile(
 }
 
 function hashAt(context: FlushContext, seq: number): string {
-  return toHex(leafHash(context.crypto, storedPair(context.storage, seq).first));
+  return toHex(leafHash(context.crypto, storedEntry(context.storage, seq).bytes));
 }
 
 /** D1's row of the log; a log that D1 does not know stands at 0. */

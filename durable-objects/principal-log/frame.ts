@@ -1,56 +1,63 @@
 /**
- * How entries travel from the Worker to their log, and how a segment stores them: pairs of byte strings behind two
- * 32-bit little-endian lengths. In a request the first of a pair is a leaf's body, in a segment the leaf; the second
- * is the entry's row, the JSON that D1 will hold. The log never parses either to order them.
+ * How entries travel from the Worker to their log, and how a segment stores them: byte strings, each behind its length
+ * in 32 bits, little-endian; and beside them their rows (shared/entry/row.ts), one a line. In a request the byte
+ * strings are the leaves' bodies, in a segment the leaves. The log parses neither to order them.
  *
  * @module
  */
 import { RunsealError } from "../../shared/errors.ts";
 
-/** Bytes of the two lengths before each pair. */
-export const PAIR_HEAD_BYTES = 8;
+/** Bytes of the length before each byte string. */
+export const LENGTH_BYTES = 4;
 
-export interface FramePair {
-  readonly first: Uint8Array;
-  readonly second: Uint8Array;
+/** An entry on its way, or as a segment holds it. */
+export interface FramedEntry {
+  /** The leaf, or in a request its body. */
+  readonly bytes: Uint8Array;
+  /** The row: see shared/entry/row.ts. It has no line feed in it. */
+  readonly row: string;
 }
 
-/** Joins pairs into one byte string. */
-export function encodeFrame(pairs: readonly FramePair[]): Uint8Array<ArrayBuffer> {
+/** Entries joined. */
+export interface Frame {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly rows: string;
+}
+
+/** Joins entries. */
+export function encodeFrame(entries: readonly FramedEntry[]): Frame {
   let length = 0;
-  for (const { first, second } of pairs) length += PAIR_HEAD_BYTES + first.length + second.length;
+  for (const { bytes } of entries) length += LENGTH_BYTES + bytes.length;
   const out = new Uint8Array(length);
   const view = new DataView(out.buffer);
   let at = 0;
-  for (const { first, second } of pairs) {
-    view.setUint32(at, first.length, true);
-    view.setUint32(at + 4, second.length, true);
-    at += PAIR_HEAD_BYTES;
-    out.set(first, at);
-    at += first.length;
-    out.set(second, at);
-    at += second.length;
+  for (const { bytes } of entries) {
+    view.setUint32(at, bytes.length, true);
+    at += LENGTH_BYTES;
+    out.set(bytes, at);
+    at += bytes.length;
+  }
+  return { bytes: out, rows: entries.map(({ row }) => row).join("\n") };
+}
+
+/** Splits byte strings; they are views into what was joined. Throws `RunsealError("malformed-frame")`. */
+export function decodeBytes(joined: Uint8Array): Uint8Array[] {
+  const view = new DataView(joined.buffer, joined.byteOffset, joined.byteLength);
+  const out: Uint8Array[] = [];
+  for (let at = 0; at < joined.length; ) {
+    const length = at + LENGTH_BYTES <= joined.length ? view.getUint32(at, true) : Number.POSITIVE_INFINITY;
+    at += LENGTH_BYTES;
+    if (at + length > joined.length) throw new RunsealError("malformed-frame", "a frame is cut short");
+    out.push(joined.subarray(at, at + length));
+    at += length;
   }
   return out;
 }
 
-/** Splits a byte string into its pairs; they are views into it. Throws `RunsealError("malformed-frame")`. */
-export function decodeFrame(bytes: Uint8Array): FramePair[] {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const pairs: FramePair[] = [];
-  let at = 0;
-  while (at < bytes.length) {
-    if (at + PAIR_HEAD_BYTES > bytes.length) throw new RunsealError("malformed-frame", "a frame is cut short");
-    const firstLength = view.getUint32(at, true);
-    const secondLength = view.getUint32(at + 4, true);
-    at += PAIR_HEAD_BYTES;
-    if (at + firstLength + secondLength > bytes.length) {
-      throw new RunsealError("malformed-frame", "a frame is cut short");
-    }
-    const first = bytes.subarray(at, at + firstLength);
-    at += firstLength;
-    pairs.push({ first, second: bytes.subarray(at, at + secondLength) });
-    at += secondLength;
-  }
-  return pairs;
+/** Splits entries. Throws `RunsealError("malformed-frame")`. */
+export function decodeFrame(frame: { readonly bytes: Uint8Array; readonly rows: string }): FramedEntry[] {
+  const bytes = decodeBytes(frame.bytes);
+  const rows = bytes.length === 0 ? [] : frame.rows.split("\n");
+  if (rows.length !== bytes.length) throw new RunsealError("malformed-frame", "a frame has fewer rows than entries");
+  return bytes.map((one, i) => ({ bytes: one, row: rows[i] ?? "" }));
 }

@@ -4,6 +4,7 @@
  * @module
  */
 import { fromBase64 } from "../../shared/bytes.ts";
+import { formatRow } from "../../shared/entry/row.ts";
 import type { KnownEntry } from "./commit.ts";
 
 /** Entries of the log that carry one of the ids. Throws what D1 throws. */
@@ -26,7 +27,7 @@ export async function lookUpIds(
         seq: row.seq,
         hash: row.hash,
         leaf: fromBase64(row.leaf),
-        row: JSON.stringify({ v: row.content, x: row.salts }),
+        row: formatRow({ columns: "{}", values: row.content, salts: row.salts }),
       },
     ]),
   );

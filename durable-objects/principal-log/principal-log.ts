@@ -17,7 +17,7 @@ import type { Env } from "../../workers/env.ts";
 import { logEvent } from "../../workers/log-event.ts";
 import { AuditKeys } from "./audit-keys.ts";
 import type { CommitContext, CommitResult, KnownEntry, PendingRequest } from "./commit.ts";
-import { commitGroup, storedPair } from "./commit.ts";
+import { commitGroup, storedEntry } from "./commit.ts";
 import { emptyHead, loadIds, loadPartialTile } from "./start.ts";
 import { consistencyPath, inclusionPaths, rangeEvidence, tileBytes } from "./evidence.ts";
 import { decodeFrame } from "./frame.ts";
@@ -107,10 +107,11 @@ export class PrincipalLog extends DurableObject<Env> {
     if (refused !== null) return refused;
     const full = outboxState(this.#storage, this.#progress, this.#head?.size ?? 0, this.#outboxBytes, Date.now());
     if (full !== null) return full;
-    if (this.#queuedBytes + request.frame.length > MAX_QUEUE_BYTES) {
+    const bytes = request.frame.bytes.length + request.frame.rows.length;
+    if (this.#queuedBytes + bytes > MAX_QUEUE_BYTES) {
       return unavailable("overloaded", "the log's queue is full");
     }
-    const pairs = decodeFrame(request.frame);
+    const entries = decodeFrame(request.frame);
     const touched = this.#touch();
     for (;;) {
       const evictions = this.#ids.evictions;
@@ -123,14 +124,14 @@ export class PrincipalLog extends DurableObject<Env> {
       const outcome = await new Promise<readonly ItemOutcome[] | Unavailable | "look-up-again">((resolve) => {
         this.#queue.push({
           ids: request.ids,
-          pairs,
+          entries,
           atomic: request.atomic,
           known,
-          bytes: request.frame.length,
+          bytes,
           evictions,
           resolve,
         });
-        this.#queuedBytes += request.frame.length;
+        this.#queuedBytes += bytes;
         this.#scheduleDrain();
       });
       if (outcome === "look-up-again") continue;
@@ -406,7 +407,7 @@ export class PrincipalLog extends DurableObject<Env> {
     if (this.#open === null || this.#head === null) return { ok: true };
     const { identity, logId } = this.#open;
     const flushed = this.#progress.flushedSeq;
-    const hash = flushed === 0 ? logId : leafHash(nativeCrypto, storedPair(this.#storage, flushed).first);
+    const hash = flushed === 0 ? logId : leafHash(nativeCrypto, storedEntry(this.#storage, flushed).bytes);
     const outcome = await flushToIndex(
       { crypto: nativeCrypto, storage: this.#storage, db: this.env.DB, identity, logId: toHex(logId) },
       { lastSeq: flushed, lastHash: toHex(hash) },

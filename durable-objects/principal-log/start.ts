@@ -8,8 +8,9 @@ import { EMPTY_ROOT, leafHash } from "../../shared/merkle/hash.ts";
 import { RightEdge } from "../../shared/merkle/edge.ts";
 import { TILE_WIDTH } from "../../shared/merkle/tiles.ts";
 import { signCheckpoint } from "../../shared/note/checkpoint.ts";
+import { parseRow } from "../../shared/entry/row.ts";
 import type { OpenAuditKey } from "./audit-keys.ts";
-import { decodeFrame } from "./frame.ts";
+import { decodeBytes } from "./frame.ts";
 import { IdIndex, MAX_REMEMBERED_IDS } from "./id-index.ts";
 import type { LogStorage, StoredHead } from "./storage.ts";
 
@@ -33,15 +34,13 @@ export function loadPartialTile(crypto: CryptoPort, storage: LogStorage, size: n
   if (first > size) return hashes;
   for (const segment of storage.segmentsFrom(first)) {
     let seq = segment.firstSeq;
-    for (const { first: leaf } of decodeFrame(segment.data)) {
+    for (const leaf of decodeBytes(segment.leaves)) {
       if (seq >= first) hashes.push(leafHash(crypto, leaf));
       seq += 1;
     }
   }
   return hashes;
 }
-
-const decoder = new TextDecoder();
 
 /** The ids of the newest entries, at least of all that D1 lacks. */
 export function loadIds(storage: LogStorage, flushedSeq: number, futureUntil: number): IdIndex {
@@ -62,8 +61,8 @@ export function loadIds(storage: LogStorage, flushedSeq: number, futureUntil: nu
   if (count > 0) {
     for (const segment of storage.segmentsFrom(from)) {
       let seq = segment.firstSeq;
-      for (const { second } of decodeFrame(segment.data)) {
-        if (seq >= from) ids.add((JSON.parse(decoder.decode(second)) as { i: string }).i, seq);
+      for (const row of segment.rows.split("\n")) {
+        if (seq >= from) ids.add((JSON.parse(parseRow(row).columns) as { i: string }).i, seq);
         seq += 1;
       }
     }

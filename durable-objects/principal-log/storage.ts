@@ -25,8 +25,10 @@ export interface Segment {
   readonly count: number;
   /** Milliseconds since the epoch at which the entries were recorded. */
   readonly recordedAtMs: number;
-  /** Pairs of leaf and row. */
-  readonly data: Uint8Array;
+  /** The leaves, joined: see frame.ts. */
+  readonly leaves: Uint8Array;
+  /** Their rows, one a line. */
+  readonly rows: string;
 }
 
 /** Where the consumers of the log have got to. */
@@ -47,7 +49,8 @@ function bytesOf(value: SqlStorageValue | undefined): Uint8Array {
 
 /** A view's bytes as a buffer of their own, as the SQL API takes blobs. */
 function blob(bytes: Uint8Array): ArrayBuffer {
-  return bytes.slice().buffer as ArrayBuffer;
+  const whole = bytes.byteLength === bytes.buffer.byteLength ? bytes : bytes.slice();
+  return whole.buffer as ArrayBuffer;
 }
 
 const SCHEMA = `
@@ -57,7 +60,8 @@ CREATE TABLE IF NOT EXISTS head (
   one INTEGER PRIMARY KEY CHECK (one = 1), size INTEGER NOT NULL, last_hash BLOB NOT NULL, recorded_at TEXT NOT NULL,
   epoch INTEGER NOT NULL, edge BLOB NOT NULL, checkpoint TEXT NOT NULL, future_until INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS segments (
-  first_seq INTEGER PRIMARY KEY, count INTEGER NOT NULL, recorded_at_ms INTEGER NOT NULL, data BLOB NOT NULL);
+  first_seq INTEGER PRIMARY KEY, count INTEGER NOT NULL, recorded_at_ms INTEGER NOT NULL, leaves BLOB NOT NULL,
+  rows TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS tiles (
   level INTEGER NOT NULL, tile INTEGER NOT NULL, hashes BLOB NOT NULL, PRIMARY KEY (level, tile)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS progress (
@@ -140,11 +144,12 @@ export class LogStorage {
 
   addSegment(segment: Segment): void {
     this.#sql.exec(
-      "INSERT INTO segments (first_seq, count, recorded_at_ms, data) VALUES (?, ?, ?, ?)",
+      "INSERT INTO segments (first_seq, count, recorded_at_ms, leaves, rows) VALUES (?, ?, ?, ?, ?)",
       segment.firstSeq,
       segment.count,
       segment.recordedAtMs,
-      blob(segment.data),
+      blob(segment.leaves),
+      segment.rows,
     );
   }
 
@@ -158,7 +163,7 @@ export class LogStorage {
   }
 
   /** Segments from the newest back, without their data. */
-  *segmentHeadsBackwards(): Generator<Omit<Segment, "data">> {
+  *segmentHeadsBackwards(): Generator<Omit<Segment, "leaves" | "rows">> {
     for (const row of this.#sql.exec(
       "SELECT first_seq, count, recorded_at_ms FROM segments ORDER BY first_seq DESC",
     )) {
@@ -186,7 +191,7 @@ export class LogStorage {
   /** Bytes of the segments that hold entries after `seq`. */
   bytesAfter(seq: number): number {
     const row = this.#first(
-      `SELECT coalesce(sum(length(data)), 0) AS bytes FROM segments WHERE first_seq >=
+      `SELECT coalesce(sum(length(leaves) + octet_length(rows)), 0) AS bytes FROM segments WHERE first_seq >=
          (SELECT coalesce(max(first_seq), 0) FROM segments WHERE first_seq <= ?1) AND first_seq + count > ?1 + 1`,
       seq,
     );
@@ -249,6 +254,7 @@ function segmentOf(row: Row): Segment {
     firstSeq: Number(row.first_seq),
     count: Number(row.count),
     recordedAtMs: Number(row.recorded_at_ms),
-    data: bytesOf(row.data),
+    leaves: bytesOf(row.leaves),
+    rows: String(row.rows),
   };
 }

@@ -4,6 +4,8 @@
  * @module
  */
 
+import type { Frame } from "./frame.ts";
+
 /** Which log a Durable Object is: fixed at its first append, compared at every later one. */
 export interface LogIdentity {
   readonly host: string;
@@ -31,8 +33,8 @@ export interface AppendRequest {
   readonly atomic: boolean;
   /** Entry ids, in the order of the frame. */
   readonly ids: readonly string[];
-  /** Pairs of a leaf's body and its row (see frame.ts). */
-  readonly frame: Uint8Array;
+  /** The leaves' bodies and their rows (see frame.ts). */
+  readonly frame: Frame;
 }
 
 /** A log's signed head. */

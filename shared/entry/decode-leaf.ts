@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { fromUtf8 } from "../bytes.ts";
 import type { CborValue } from "../cbor/decode.ts";
 import { decodeCbor } from "../cbor/decode.ts";
 import { RunsealError } from "../errors.ts";
@@ -88,6 +89,33 @@ function clientOf(value: CborValue | undefined): Leaf["client"] {
   return { key: bytes(key, 32, "client"), signature: bytes(signature, 64, "client") };
 }
 
+/** The text that a CBOR array begins with, where it begins with one; the rest is not looked at. */
+function leadingText(data: Uint8Array): string | null {
+  const info = (data[0] ?? 0) & 0x1f;
+  if ((data[0] ?? 0) >> 5 !== 4 || info > 27) return null;
+  const at = info < 24 ? 1 : 1 + 2 ** (info - 24);
+  const short = (data[at] ?? 0) & 0x1f;
+  if ((data[at] ?? 0) >> 5 !== 3 || short > 24) return null;
+  const begin = short < 24 ? at + 1 : at + 2;
+  const length = short < 24 ? short : (data[at + 1] ?? 0);
+  return fromUtf8(data.subarray(begin, begin + length));
+}
+
+/** The items of an array that is of another version may be of types that this version does not read. */
+function decodeArray(data: Uint8Array): readonly CborValue[] {
+  let value: CborValue;
+  try {
+    value = decodeCbor(data);
+  } catch (error) {
+    const other = error instanceof RunsealError && error.code === "unsupported-cbor" ? leadingText(data) : null;
+    if (other === null || other === ENTRY_TAG) throw error;
+    value = [other];
+  }
+  if (!Array.isArray(value) || typeof value[0] !== "string") throw malformed("shape");
+  if (value[0] === ENTRY_TAG) return value;
+  throw new RunsealError("unsupported-leaf", "the leaf's tag is not one that this version knows");
+}
+
 /**
  * The leaf in these bytes.
  *
@@ -95,11 +123,9 @@ function clientOf(value: CborValue | undefined): Leaf["client"] {
  * `malformed-cbor`, `unsupported-cbor` or `malformed-leaf` for anything that is no leaf
  */
 export function decodeLeaf(data: Uint8Array): Leaf {
-  if (data.length > MAX_LEAF_BYTES) throw malformed("length");
-  const value = decodeCbor(data);
-  if (!Array.isArray(value) || typeof value[0] !== "string") throw malformed("shape");
-  if (value[0] !== ENTRY_TAG) throw new RunsealError("unsupported-leaf", "the leaf's tag is not one that this version knows");
+  const value = decodeArray(data);
   if (value.length !== LEAF_MEMBERS) throw malformed("shape");
+  if (data.length > MAX_LEAF_BYTES) throw malformed("length");
   const kind = value[7];
   if (typeof kind !== "string" || kind.length > 128 || !KIND.test(kind)) throw malformed("kind");
   const leaf: Leaf = {

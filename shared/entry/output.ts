@@ -9,6 +9,7 @@ import type { SectionName } from "./commitment.ts";
 import { SECTIONS } from "./commitment.ts";
 import type { FieldTexts } from "./content.ts";
 import { splitSections } from "./content.ts";
+import { writeFieldForm } from "./field-form.ts";
 import type { Leaf } from "./leaf.ts";
 import { sectionCommitments } from "./leaf.ts";
 
@@ -33,7 +34,7 @@ function sectionText(section: SectionName, tag: string | null, leaf: Leaf, value
   const members: string[] = [];
   const tagMember = TAG_MEMBER[section];
   if (tagMember !== null && tag !== null) members.push(`"${tagMember}":${JSON.stringify(tag)}`);
-  if (texts !== undefined) for (const [name, text] of texts) members.push(`"${name}":${text}`);
+  if (texts !== undefined) for (const [name, text] of texts) members.push(`"${name}":${writeFieldForm(text)}`);
   for (const [name, commitment] of sectionCommitments(leaf, section)) {
     // A field without its value (never sent, or erased) shows as what was committed.
     if (texts?.has(name) !== true) members.push(`"${name}":{"$commitment":"${toHex(commitment)}"}`);

@@ -5,23 +5,23 @@
  *
  * @module
  */
-import { fromHex, toHex, utf8 } from "../bytes.ts";
+import { fromHex, toHex } from "../bytes.ts";
 import type { CryptoPort } from "../crypto/port.ts";
-import { RunsealError } from "../errors.ts";
 import { isOpaqueId } from "../ids.ts";
-import { JsonReader } from "../json/reader.ts";
+import { escapePointer } from "../json/pointer.ts";
+import type { JsonReader } from "../json/reader.ts";
 import { kindSpec, validateEntrySections } from "../kinds/catalogue.ts";
 import { parseTime } from "../time.ts";
 import type { SectionName } from "./commitment.ts";
 import { FieldCommitter, SALT_BYTES, SECTIONS } from "./commitment.ts";
+import { refuse } from "./entry-error.ts";
+import { mayBeSpecial, readFieldForm } from "./field-form.ts";
 import type { Actor, LeafBody, Reporter, TaggedSection } from "./leaf.ts";
 import { encodeLeafBody, LEAF_OVERHEAD_BYTES, REPORTERS } from "./leaf.ts";
+import { formatRow } from "./row.ts";
 import { MAX_ENTRY_BYTES, MAX_FIELDS, MAX_LEAF_BYTES, MAX_VALUE_BYTES } from "./limits.ts";
 
-/** Why an entry is refused; the codes are those of shared/api/problems.ts. */
-export class EntryError extends RunsealError {
-  override readonly name = "EntryError";
-}
+export { EntryError } from "./entry-error.ts";
 
 /** An entry, ready for its log. */
 export interface PreparedEntry {
@@ -29,10 +29,7 @@ export interface PreparedEntry {
   readonly kind: string;
   /** The encoded middle of the leaf (see leaf.ts). */
   readonly body: Uint8Array;
-  /**
-   * The row's JSON: i id, k kind, e session, r run, p step, c call, o tool, u status, v values and x salts as text.
-   * The log adds seq, hash, leaf and time in front before it is sent to D1.
-   */
+  /** What D1 will hold beside the leaf (see row.ts). */
   readonly row: string;
 }
 
@@ -77,6 +74,7 @@ interface Draft {
   readonly sections: Map<SectionName, SectionDraft>;
 }
 
+const POINTERS = { session: "/session", run: "/run", step: "/step", call: "/call" } as const;
 const FIELD_NAME = /^[a-z0-9_.]{1,64}$/;
 const TAG_MEMBER: Readonly<Record<SectionName, string | null>> = {
   action: null,
@@ -84,22 +82,14 @@ const TAG_MEMBER: Readonly<Record<SectionName, string | null>> = {
   outcome: "status",
 };
 
-function refuse(code: string, pointer: string, message: string): EntryError {
-  return new EntryError(code, message, pointer);
-}
-
-function escapePointer(name: string): string {
-  return name.replaceAll("~", "~0").replaceAll("/", "~1");
-}
-
 /** Text of a string member; anything else is refused. */
 function stringAt(reader: JsonReader, pointer: string): string {
   if (reader.peek() !== "string") throw refuse("invalid-field", pointer, "a string is expected");
   return reader.readString();
 }
 
-function nullable<T>(reader: JsonReader, read: () => T): T | null {
-  if (reader.peek() !== "null") return read();
+function nullable<T>(reader: JsonReader, read: (reader: JsonReader, pointer: string) => T, pointer: string): T | null {
+  if (reader.peek() !== "null") return read(reader, pointer);
   reader.readLiteral();
   return null;
 }
@@ -116,6 +106,10 @@ function hexAt(reader: JsonReader, pointer: string, bytes: number): Uint8Array {
     throw refuse("invalid-field", pointer, `${bytes} bytes of lower-case hex are expected`);
   }
   return fromHex(text);
+}
+
+function hash32At(reader: JsonReader, pointer: string): Uint8Array {
+  return hexAt(reader, pointer, 32);
 }
 
 function timeAt(reader: JsonReader, pointer: string): bigint {
@@ -151,7 +145,7 @@ function actorAt(reader: JsonReader, pointer: string): Actor {
       id = opaqueAt(reader, at);
     },
     code_hash: (at) => {
-      codeHash = nullable(reader, () => hexAt(reader, at, 32));
+      codeHash = nullable(reader, hash32At, at);
     },
   });
   if (type === null) throw refuse("missing-field", `${pointer}/type`, "an actor has a type");
@@ -175,46 +169,15 @@ function clientAt(reader: JsonReader, pointer: string): LeafBody["client"] {
   return { key, signature };
 }
 
-/** Splits `{"$commitment": ...}` and `{"$value": ..., "$salt": ...}` from plain values. */
-function takeField(draft: SectionDraft, name: string, text: string, pointer: string): void {
-  if (!mayBeSpecial(text)) {
-    draft.texts.set(name, text);
+/** Takes a field that was sent in one of the special forms. */
+function takeSpecial(draft: SectionDraft, name: string, text: string, pointer: string): void {
+  const form = readFieldForm(text, pointer);
+  if ("commitment" in form) {
+    draft.commitments.set(name, form.commitment);
     return;
   }
-  const members = new Map<string, string>();
-  const reader = new JsonReader(text);
-  reader.enterObject();
-  for (let key = reader.nextKey(); key !== null; key = reader.nextKey()) members.set(key, reader.readCanonical());
-  const commitment = members.get("$commitment");
-  const value = members.get("$value");
-  const salt = members.get("$salt");
-  if (commitment === undefined && value === undefined && salt === undefined) {
-    draft.texts.set(name, text);
-    return;
-  }
-  if (commitment !== undefined) {
-    if (members.size !== 1) throw refuse("invalid-field", pointer, "a commitment stands alone");
-    draft.commitments.set(name, hexText(commitment, 32, `${pointer}/$commitment`));
-    return;
-  }
-  if (value === undefined || members.size > (salt === undefined ? 1 : 2)) {
-    throw refuse("invalid-field", pointer, "a salted value has the members $value and $salt, and no others");
-  }
-  draft.texts.set(name, value);
-  if (salt !== undefined) draft.salts.set(name, hexText(salt, SALT_BYTES, `${pointer}/$salt`));
-}
-
-function mayBeSpecial(text: string): boolean {
-  return text.startsWith("{") && (text.includes('"$value"') || text.includes('"$commitment"') || text.includes('"$salt"'));
-}
-
-function hexText(text: string, bytes: number, pointer: string): Uint8Array {
-  const match = /^"([0-9a-f]*)"$/.exec(text);
-  const hex = match?.[1];
-  if (hex === undefined || hex.length !== 2 * bytes) {
-    throw refuse("invalid-field", pointer, `${bytes} bytes of lower-case hex are expected`);
-  }
-  return fromHex(hex);
+  draft.texts.set(name, form.text);
+  if (form.salt !== null) draft.salts.set(name, form.salt);
 }
 
 function sectionAt(reader: JsonReader, section: SectionName, pointer: string): SectionDraft {
@@ -223,13 +186,17 @@ function sectionAt(reader: JsonReader, section: SectionName, pointer: string): S
   if (reader.peek() !== "object") throw refuse("invalid-field", pointer, "an object is expected");
   reader.enterObject();
   for (let name = reader.nextKey(); name !== null; name = reader.nextKey()) {
-    const at = `${pointer}/${escapePointer(name)}`;
     if (name === tagMember) {
-      draft.tag = stringAt(reader, at);
+      draft.tag = stringAt(reader, `${pointer}/${tagMember}`);
       continue;
     }
-    if (!FIELD_NAME.test(name)) throw refuse("unknown-field", at, "there is no such field");
-    takeField(draft, name, reader.readCanonical(), at);
+    if (!FIELD_NAME.test(name)) {
+      throw refuse("unknown-field", `${pointer}/${escapePointer(name)}`, "there is no such field");
+    }
+    const text = reader.readCanonical();
+    // Most values are plain: their pointer is never needed.
+    if (mayBeSpecial(text)) takeSpecial(draft, name, text, `${pointer}/${name}`);
+    else draft.texts.set(name, text);
   }
   if (tagMember !== null && draft.tag === null) {
     throw refuse("missing-field", `${pointer}/${tagMember}`, `the section has a ${tagMember}`);
@@ -254,43 +221,43 @@ function readDraft(reader: JsonReader): Draft {
   if (reader.peek() !== "object") throw refuse("invalid-field", "", "an entry is an object");
   reader.enterObject();
   for (let name = reader.nextKey(); name !== null; name = reader.nextKey()) {
-    const at = `/${escapePointer(name)}`;
     switch (name) {
       case "id":
-        draft.id = opaqueAt(reader, at);
+        draft.id = opaqueAt(reader, "/id");
         break;
       case "kind":
-        draft.kind = stringAt(reader, at);
+        draft.kind = stringAt(reader, "/kind");
         break;
       case "session":
       case "run":
       case "step":
       case "call":
-        draft[name] = nullable(reader, () => opaqueAt(reader, at));
+        draft[name] = nullable(reader, opaqueAt, POINTERS[name]);
         break;
       case "occurred_at":
-        draft.occurredAt = nullable(reader, () => timeAt(reader, at));
+        draft.occurredAt = nullable(reader, timeAt, "/occurred_at");
         break;
       case "reporter":
-        draft.reporter = reporterAt(reader, at);
+        draft.reporter = reporterAt(reader, "/reporter");
         break;
       case "actor":
-        draft.actor = nullable(reader, () => actorAt(reader, at));
+        draft.actor = nullable(reader, actorAt, "/actor");
         break;
       case "client":
-        draft.client = nullable(reader, () => clientAt(reader, at));
+        draft.client = nullable(reader, clientAt, "/client");
         break;
       case "action":
-        draft.sections.set(name, sectionAt(reader, name, at));
+        draft.sections.set(name, sectionAt(reader, name, "/action"));
         break;
       case "authorization":
       case "outcome": {
-        const section = nullable(reader, () => sectionAt(reader, name, at));
-        if (section !== null) draft.sections.set(name, section);
+        const isNull = reader.peek() === "null";
+        if (isNull) reader.readLiteral();
+        else draft.sections.set(name, sectionAt(reader, name, `/${name}`));
         break;
       }
       default:
-        throw refuse("unknown-field", at, "there is no such member");
+        throw refuse("unknown-field", `/${escapePointer(name)}`, "there is no such member");
     }
   }
   return draft;
@@ -411,7 +378,7 @@ function toolOf(draft: Draft): string | undefined {
 }
 
 function rowOf(body: LeafBody, draft: Draft, values: string, salts: string): string {
-  return JSON.stringify({
+  const columns = JSON.stringify({
     i: body.id,
     k: body.kind,
     e: body.session ?? undefined,
@@ -420,12 +387,6 @@ function rowOf(body: LeafBody, draft: Draft, values: string, salts: string): str
     c: body.call ?? undefined,
     o: toolOf(draft),
     u: body.outcome?.tag,
-    v: values,
-    x: salts,
   });
-}
-
-/** The row's UTF-8 bytes, as they travel in a frame. */
-export function rowBytes(prepared: PreparedEntry): Uint8Array {
-  return utf8(prepared.row);
+  return formatRow({ columns, values, salts });
 }

@@ -182,12 +182,10 @@ export class JsonReader {
 
   /**
    * Goes back to a marked value, out of whatever was entered since, also after a refusal: the value comes next again,
-   * and `skipValue` reads past it. The array or object that held it at the time must not have been left.
+   * and `skipValue` reads past it. The array or object that holds it must not have gone on to another member.
    */
   rewind(mark: ReaderMark): void {
     this.frames.length = mark.levels;
-    const frame = this.frames.at(-1);
-    if (frame !== undefined) frame.inside = true;
     this.tokens.pos = mark.offset;
     this.valueAt = mark.offset;
   }

@@ -247,7 +247,7 @@ export class Tokens {
     }
   }
 
-  /** Length of the escape at the offset: 2 or 6. Refuses what is none. */
+  /** Length of the escape at the offset: 2 or 6. Refuses what is none. It may reach past `end`: its string does then. */
   private escapeLength(at: number): number {
     const { text, end } = this;
     switch (text.charCodeAt(at + 1)) {
@@ -259,7 +259,6 @@ export class Tokens {
       case 0x6e:
       case 0x72:
       case 0x74:
-        if (at + 2 > end) this.unexpected(end);
         return 2;
       case LOWER_U:
         if (this.escapedUnit(at) < 0) this.fail("json-syntax", "an escape that JSON does not know", at);
@@ -292,20 +291,14 @@ export class Tokens {
   /** The code unit that the `\u` escape at the offset stands for; -1 where there is none. */
   private escapedUnit(at: number): number {
     HEX_ESCAPE.lastIndex = at;
-    if (!HEX_ESCAPE.test(this.text) || at + 6 > this.end) return -1;
+    if (!HEX_ESCAPE.test(this.text)) return -1;
     return Number.parseInt(this.text.slice(at + 2, at + 6), 16);
   }
 
   /** Units of the raw character whose first is a surrogate; refuses one without its other half. */
   private surrogates(at: number): number {
     const { text } = this;
-    if (
-      isHighSurrogate(text.charCodeAt(at)) &&
-      isLowSurrogate(text.charCodeAt(at + 1)) &&
-      at + 1 < this.end
-    ) {
-      return 2;
-    }
+    if (isHighSurrogate(text.charCodeAt(at)) && isLowSurrogate(text.charCodeAt(at + 1))) return 2;
     if (this.isEscapedByte(at)) this.fail("json-utf8", "a byte that is not UTF-8", at);
     this.refuse("json-surrogate", "an unpaired surrogate", at);
     return 1;

@@ -1,44 +1,86 @@
-// PROVISIONAL stand-in so that the service runs before the real one lands: overwrite it.
-import { concat, equalBytes, fromBase64, toBase64, utf8 } from "../bytes.ts";
+/**
+ * Checkpoints: signed notes whose text is a tree's head (c2sp.org/tlog-checkpoint; design section 4, "Head").
+ *
+ * @module
+ */
+import { equalBytes } from "../bytes.ts";
 import type { CryptoPort, Signer } from "../crypto/port.ts";
-import { RunsealError } from "../errors.ts";
-export interface Checkpoint {
-  readonly origin: string;
-  readonly size: number;
-  readonly root: Uint8Array;
+import type { Checkpoint, CheckpointHead } from "./checkpoint-text.ts";
+import { formatCheckpoint, parseCheckpointText } from "./checkpoint-text.ts";
+import type { NoteSignature } from "./signed-note.ts";
+import { openNote, parseNote, signNote } from "./signed-note.ts";
+import { logKey } from "./vkey.ts";
+
+export type { Checkpoint, CheckpointHead } from "./checkpoint-text.ts";
+export { formatCheckpoint, parseCheckpointText } from "./checkpoint-text.ts";
+
+/** A checkpoint that nobody verified. */
+export interface UnverifiedCheckpoint {
+  readonly checkpoint: Checkpoint;
+  /** The note's text. */
+  readonly text: string;
+  readonly signatures: readonly NoteSignature[];
 }
-function keyId(crypto: CryptoPort, name: string, key: Uint8Array): Uint8Array {
-  return crypto.sha256(concat(utf8(`${name}\n`), new Uint8Array([1]), key)).subarray(0, 4);
+
+/** A checkpoint that at least one of the log's keys signed. */
+export interface OpenedCheckpoint {
+  readonly checkpoint: Checkpoint;
+  /** The note's text. */
+  readonly text: string;
+  /** The given keys that signed, in the order of their signatures. */
+  readonly keys: Uint8Array[];
 }
+
+/**
+ * Signs a head with Ed25519 (type 0x01) under one key name, which for our logs is the origin: with the keys of one
+ * signer, or, for the first head after a rotation, of two.
+ *
+ * @throws `RunsealError`: `malformed-checkpoint`, `malformed-note` for no signers, `bad-key` for a name that can't be
+ * one
+ */
 export function signCheckpoint(
   crypto: CryptoPort,
   name: string,
   signers: readonly Signer[],
-  c: Checkpoint,
+  checkpoint: CheckpointHead & { readonly extensions?: readonly string[] },
 ): string {
-  const text = `${c.origin}\n${c.size}\n${toBase64(c.root)}\n`;
-  return `${text}\n${signers.map((s) => `— ${name} ${toBase64(concat(keyId(crypto, name, s.publicKey), s.sign(utf8(text))))}\n`).join("")}`;
+  return signNote(
+    crypto,
+    formatCheckpoint(checkpoint),
+    signers.map((signer) => ({ name, signer })),
+  );
 }
-export function parseCheckpoint(note: string): { checkpoint: Checkpoint } {
-  const [origin = "", size = "", root = ""] = note.split("\n");
-  return { checkpoint: { origin, size: Number(size), root: fromBase64(root) } };
+
+/**
+ * Takes a checkpoint apart without verifying it.
+ *
+ * @throws `RunsealError`: `malformed-note` or `malformed-checkpoint`
+ */
+export function parseCheckpoint(note: string | Uint8Array): UnverifiedCheckpoint {
+  const { text, signatures } = parseNote(note);
+  return { checkpoint: parseCheckpointText(text), text, signatures };
 }
+
+/**
+ * Verifies a checkpoint under the Ed25519 keys of its log. Other signatures are ignored. The origin is whatever it
+ * is: the caller compares it.
+ *
+ * @param name the name of the log's keys in signature lines
+ * @param keys public keys, 32 bytes each
+ * @throws `RunsealError` as `openNote` does (`unverified-note` where none of the keys signed), or with code
+ * `malformed-checkpoint`
+ */
 export function openCheckpoint(
   crypto: CryptoPort,
-  note: string,
+  note: string | Uint8Array,
   name: string,
   keys: readonly Uint8Array[],
-): { checkpoint: Checkpoint; keys: Uint8Array[] } {
-  const [text = "", sigs = ""] = note.split("\n\n");
-  const good = keys.filter((key) =>
-    sigs.split("\n").some((line) => {
-      const sig = fromBase64(line.split(" ")[2] ?? "");
-      return (
-        equalBytes(sig.subarray(0, 4), keyId(crypto, name, key)) &&
-        crypto.verifyEd25519(key, utf8(`${text}\n`), sig.subarray(4))
-      );
-    }),
+): OpenedCheckpoint {
+  const { text, verified } = openNote(
+    crypto,
+    note,
+    keys.map((key) => logKey(crypto, name, key)),
   );
-  if (good.length === 0) throw new RunsealError("unverified-note", "no signature verifies");
-  return { ...parseCheckpoint(note), keys: good };
+  const signed = verified.flatMap((one) => keys.find((key) => equalBytes(key, one.key.publicKey)) ?? []);
+  return { checkpoint: parseCheckpointText(text), text, keys: signed };
 }

@@ -81,16 +81,15 @@ const CONTROL = /\p{Cc}/u;
 
 /**
  * Demands that the text can be a policy's identity: at most 256 bytes of UTF-8, no control character. Throws
- * `RunsealError("policy-identity")`.
+ * `RunsealError("policy-identity")`, with the pointer where one is given.
  */
-export function checkPolicyId(id: string): void {
-  if (/\p{Surrogate}/u.test(id))
-    throw new RunsealError("policy-identity", "a policy's identity is not Unicode text");
-  if (utf8(id).length > MAX_POLICY_ID_BYTES) {
-    throw new RunsealError("policy-identity", `a policy's identity has at most ${MAX_POLICY_ID_BYTES} bytes`);
-  }
-  if (CONTROL.test(id))
-    throw new RunsealError("policy-identity", "a policy's identity has a control character");
+export function checkPolicyId(id: string, pointer?: string): void {
+  const refuse = (what: string): never => {
+    throw new RunsealError("policy-identity", `a policy's identity ${what}`, pointer);
+  };
+  if (/\p{Surrogate}/u.test(id)) refuse("is not Unicode text");
+  if (utf8(id).length > MAX_POLICY_ID_BYTES) refuse(`has at most ${MAX_POLICY_ID_BYTES} bytes`);
+  if (CONTROL.test(id)) refuse("has no control character");
 }
 
 const BLANK = /^[ \t\r\n]*$/;

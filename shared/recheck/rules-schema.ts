@@ -131,7 +131,7 @@ export function parseRulesJson(text: string): ParsedRules {
   if (json.side_effects === undefined && json.tools === undefined) {
     refuse("a rules policy has side_effects, tools or servers", "");
   }
-  if (json.policy_id !== undefined) checkPolicyId(json.policy_id);
+  if (json.policy_id !== undefined) checkPolicyId(json.policy_id, "/policy_id");
   return { form: "flat", json, tree };
 }
 

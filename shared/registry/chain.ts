@@ -86,8 +86,9 @@ export class RegistryChain {
     return record;
   }
 
-  /** Whether the key held the role at the epoch. */
+  /** Whether the key held the role at the epoch. At an epoch that no record has begun yet, none does. */
   holds(role: Role, key: Uint8Array, epoch: number): boolean {
+    if (epoch > this.#epoch) return false;
     return this.#holdings.some(
       (holding) =>
         holding.role === role && holding.from <= epoch && epoch < holding.until && equalBytes(holding.key, key),

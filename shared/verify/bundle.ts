@@ -1,6 +1,6 @@
 /**
  * Verifies a bundle line by line, offline, trusting only what the caller pins: the registry id, or a checkpoint that
- * was kept elsewhere. Memory does not grow with the bundle.
+ * was kept elsewhere. Memory does not grow with the bundle. docs/format.md, "Verification", is the specification.
  *
  *     const verifier = new BundleVerifier(crypto, { registryId });
  *     for await (const line of lines) verifier.line(line);
@@ -9,27 +9,27 @@
  * @module
  */
 import type { VerifyReport } from "../api/schemas.ts";
-import type { BundleHeader, BundleLine, FieldLine } from "../bundle/format.ts";
-import { bundleBytes, bundleHash, parseBundleHeader, parseBundleLine } from "../bundle/format.ts";
+import type { BundleHeader, BundleLine, FieldsLine, LeafLine, RegistryLine } from "../bundle/format.ts";
+import { BundleError, bundleBytes, bundleHash } from "../bundle/format.ts";
+import { parseBundleHeader, parseBundleLine } from "../bundle/parse.ts";
 import { equalBytes, fromHex, toHex } from "../bytes.ts";
 import type { CryptoPort } from "../crypto/port.ts";
 import type { Leaf } from "../entry/leaf.ts";
+import type { LogName } from "../entry/log-id.ts";
 import { computeLogId, parseOrigin, tenantOrigin } from "../entry/log-id.ts";
 import { RunsealError } from "../errors.ts";
-import { RightEdge } from "../merkle/edge.ts";
+import { parseCheckpoint } from "../note/checkpoint.ts";
 import { RegistryChain } from "../registry/chain.ts";
+import { BundleCounts } from "./bundle-counts.ts";
+import type { KeptHead } from "./bundle-tree.ts";
+import { BundleTree } from "./bundle-tree.ts";
 import { checkCheckpoint } from "./checkpoint.ts";
 import { alteredField, fieldCount } from "./content.ts";
 import type { Issue } from "./issues.ts";
 import { IssueList, verdictOf } from "./issues.ts";
 import { LogWalker } from "./walk.ts";
 
-/** `SEQ:HASH`, as `runseal head` prints it. */
-export interface KeptHead {
-  readonly seq: number;
-  /** Hex. */
-  readonly hash: string;
-}
+export type { KeptHead } from "./bundle-tree.ts";
 
 export interface BundleOptions {
   /** The tenant's registry id that the caller holds from elsewhere, hex. */
@@ -46,86 +46,102 @@ export interface BundleOptions {
 /** Entries between two calls of `onProgress`. */
 const PROGRESS_EVERY = 10_000;
 
+/** The order of the lines; those of one entry are of one stage. */
+const STAGE: Readonly<Record<BundleLine["t"], number>> = {
+  registry: 0,
+  leaf: 1,
+  content: 1,
+  disclosure: 1,
+  hash: 1,
+  checkpoint: 2,
+  tenant: 3,
+  cosignature: 4,
+};
+
+/** The entry whose lines are being read. */
+interface CurrentEntry {
+  readonly seq: number;
+  /** Null where its bytes are not those of an entry that this version reads; `hash` where only its hash is there. */
+  readonly leaf: Leaf | null | "hash";
+  /** Lines of values seen, and the fields that they opened. */
+  readonly seen: Set<string>;
+}
+
 interface Opened {
   readonly header: BundleHeader;
+  readonly name: LogName;
   readonly registry: RegistryChain;
-  /** Made when the first entry comes: the registry's lines are over then. */
+  /** Made when the first line after the registry's comes. */
   walker: LogWalker | null;
+}
+
+function malformed(message: string): BundleError {
+  return new BundleError("malformed-bundle", message);
 }
 
 export class BundleVerifier {
   readonly #crypto: CryptoPort;
   readonly #options: BundleOptions;
   readonly #issues = new IssueList();
-  readonly #edge: RightEdge;
+  readonly #counts = new BundleCounts();
+  readonly #tree: BundleTree;
   #opened: Opened | null = null;
+  #stage = 0;
   #checkpoint: string | null = null;
-  #keptFound: Uint8Array | null = null;
-  #keptRoot: { size: number; root: Uint8Array } | null = null;
-  #keptRootAt: Uint8Array | null = null;
-  #gap = false;
-  #leaf: Leaf | null = null;
-  #lastSeq = 0;
+  #entry: CurrentEntry | null = null;
   #lastEpoch: number | null = null;
-  #counts = { leaves: 0, fields: 0, openedFields: 0, hashes: 0, tenants: 0, cosignatures: 0 };
-  #unreadable: RunsealError | null = null;
+  #lines = 0;
+  /** Why reading stopped, and at which line. */
+  #unreadable: { readonly error: RunsealError; readonly line: number } | null = null;
 
   constructor(crypto: CryptoPort, options: BundleOptions) {
     this.#crypto = crypto;
     this.#options = options;
-    this.#edge = new RightEdge(crypto);
+    this.#tree = new BundleTree(crypto, options.keptHead, sizeOf(options.checkpoint));
   }
 
   /** Takes the next line, without its line feed. An empty line is skipped. Nothing is thrown for a bad bundle. */
   line(text: string): void {
+    this.#lines += 1;
     if (this.#unreadable !== null || text.trim() === "") return;
     try {
       if (this.#opened === null) this.#open(parseBundleHeader(text));
       else this.#take(this.#opened, parseBundleLine(text));
     } catch (error) {
       if (!(error instanceof RunsealError)) throw error;
-      this.#unreadable = error;
+      this.#unreadable = { error, line: this.#lines };
     }
   }
 
   #open(header: BundleHeader): void {
-    this.#opened = { header, registry: new RegistryChain(this.#crypto), walker: null };
-    if (this.#options.checkpoint !== undefined) {
-      const [, size = "", root = ""] = this.#options.checkpoint.split("\n");
-      if (/^(0|[1-9][0-9]*)$/.test(size)) this.#keptRoot = { size: Number(size), root: bundleBytes(root) };
-    }
+    const name = parseOrigin(header.origin);
+    if (header.from > header.to + 1) throw malformed("the range of line 1 is none");
+    this.#opened = { header, name, registry: new RegistryChain(this.#crypto), walker: null };
   }
 
   #take(opened: Opened, line: BundleLine): void {
+    const stage = STAGE[line.t];
+    const twice = line.t === "checkpoint" && this.#checkpoint !== null;
+    if (stage < this.#stage || twice) throw malformed("a line is not in the order of the format");
+    this.#stage = stage;
+    const walker = stage === 0 ? null : this.#walker(opened);
     switch (line.t) {
       case "registry":
-        if (opened.walker !== null) throw new RunsealError("malformed-bundle", "a registry record comes after the entries");
-        this.#addRecord(opened, line);
+        this.#addRecord(opened.registry, line);
         return;
-      case "leaf": {
-        const walker = this.#walker(opened);
-        this.#counts.leaves += 1;
-        this.#leaf = walker.add({ seq: line.seq, leaf: bundleBytes(line.leaf), recordedHash: bundleHash(line.hash) });
-        this.#lastSeq = line.seq;
-        if (this.#leaf !== null) {
-          this.#counts.fields += fieldCount(this.#leaf);
-          this.#lastEpoch = this.#leaf.epoch;
-        }
-        if (walker.checked % PROGRESS_EVERY === 0) this.#options.onProgress?.(walker.checked);
+      case "leaf":
+        this.#addLeaf(opened.header, this.#walker(opened), line);
         return;
-      }
       case "content":
       case "disclosure":
-        this.#checkFields(line.seq, line.fields);
+        this.#checkFields(line);
         return;
       case "hash":
         this.#counts.hashes += 1;
-        this.#leaf = null;
-        this.#lastSeq = line.seq;
-        this.#walker(opened).withheld(line.seq, bundleHash(line.hash));
+        this.#entry = { seq: line.seq, leaf: "hash", seen: new Set() };
+        walker?.withheld(line.seq, bundleHash(line.hash));
         return;
       case "checkpoint":
-        if (this.#checkpoint !== null) throw new RunsealError("malformed-bundle", "the bundle has two checkpoints");
         this.#checkpoint = line.checkpoint;
         return;
       case "tenant":
@@ -137,63 +153,88 @@ export class BundleVerifier {
     }
   }
 
-  #addRecord(opened: Opened, line: Extract<BundleLine, { t: "registry" }>): void {
+  #addRecord(registry: RegistryChain, line: RegistryLine): void {
+    const bytes = bundleBytes(line.record);
+    const code = registry.epoch < 0 ? "invalid-genesis" : "invalid-registry";
+    if (line.epoch !== registry.epoch + 1) {
+      this.#add(code, 0, `registry record ${line.epoch} comes where ${registry.epoch + 1} was expected`);
+      return;
+    }
     try {
-      opened.registry.add({
-        bytes: bundleBytes(line.record),
+      registry.add({
+        bytes,
         signatures: line.signatures.map(({ key, signature }) => ({ key: fromHex(key), signature: fromHex(signature) })),
       });
     } catch (error) {
-      if (!(error instanceof RunsealError)) throw error;
-      const code = line.epoch === 0 ? "invalid-genesis" : "invalid-registry";
-      this.#issues.add({ seq: 0, code, detail: error.message, expected: null, found: null });
+      if (!(error instanceof RunsealError) || error.code === "unsupported-registry") throw error;
+      this.#add(code, 0, error.message);
     }
   }
 
+  #addLeaf(header: BundleHeader, walker: LogWalker, line: LeafLine): void {
+    if (line.seq === walker.next && (line.seq < header.from || line.seq > header.to)) {
+      throw malformed("a leaf is outside of the range that line 1 names");
+    }
+    const bytes = bundleBytes(line.leaf);
+    this.#counts.leaves += 1;
+    // The walker tells the tree of the hash before it returns, so that the entry is set first.
+    this.#entry = { seq: line.seq, leaf: null, seen: new Set() };
+    const leaf = walker.add({ seq: line.seq, leaf: bytes, recordedHash: bundleHash(line.hash) });
+    this.#entry = { ...this.#entry, leaf };
+    if (leaf !== null) {
+      this.#counts.fields += fieldCount(leaf);
+      this.#lastEpoch = leaf.epoch;
+    }
+    if (walker.checked % PROGRESS_EVERY === 0) this.#options.onProgress?.(walker.checked);
+  }
+
+  #checkFields(line: FieldsLine): void {
+    const entry = this.#entry;
+    if (entry === null || entry.seq !== line.seq || entry.leaf === "hash") {
+      throw malformed("values do not follow their leaf");
+    }
+    // A disclosure comes after the content, and each of them once.
+    if (entry.seen.has("disclosure") || entry.seen.has(line.t)) throw malformed("values come twice");
+    entry.seen.add(line.t);
+    for (const { section, name } of line.fields) {
+      const field = `/${section}/${name}`;
+      if (entry.seen.has(field)) throw malformed("a field is opened twice");
+      entry.seen.add(field);
+    }
+    if (entry.leaf === null) return;
+    const openings = line.fields.map(({ section, name, salt, text }) => ({ section, name, salt: fromHex(salt), text }));
+    const altered = alteredField(this.#crypto, entry.leaf, openings);
+    this.#counts.opened += line.fields.length;
+    if (altered !== null) {
+      this.#add("altered-content", line.seq, `the value of ${altered} is not the one that the leaf commits to`);
+    }
+  }
+
+  /** The walker; the registry's lines are over when it is asked for. */
   #walker(opened: Opened): LogWalker {
     if (opened.walker !== null) return opened.walker;
-    const { header, registry } = opened;
-    const name = parseOrigin(header.origin);
-    if (registry.epoch < 0) throw new RunsealError("malformed-bundle", "the bundle has no registry record");
-    const registryId = registry.registryId;
-    if (toHex(registryId) !== header.registry_id) {
-      this.#add("invalid-genesis", 0, "the genesis record does not give the registry id of line 1", header.registry_id, toHex(registryId));
+    const { header, name, registry } = opened;
+    if (registry.epoch < 0) throw malformed("the bundle has no genesis record that holds");
+    const found = toHex(registry.registryId);
+    const { registryId } = this.#options;
+    if (found !== header.registry_id) {
+      this.#add("invalid-genesis", 0, "the genesis record does not give the registry id of line 1", header.registry_id, found);
+    }
+    if (registryId !== undefined && found !== registryId) {
+      this.#add("invalid-genesis", 0, "the registry is not the pinned one", registryId, found);
     }
     if (registry.origin !== tenantOrigin(name.host, name.tenant)) {
       this.#add("log-id-mismatch", 0, "the origin is not one of the registry's tenant");
     }
     opened.walker = new LogWalker({
       crypto: this.#crypto,
-      logId: computeLogId(this.#crypto, registryId, name.principal, name.generation),
+      logId: computeLogId(this.#crypto, registry.registryId, name.principal, name.generation),
       registry,
       issues: this.#issues,
       from: 1,
-      onHash: (seq, hash) => this.#onHash(seq, hash),
+      onHash: (seq, hash) => this.#tree.add(seq, hash, this.#entry?.leaf !== "hash"),
     });
     return opened.walker;
-  }
-
-  #onHash(seq: number, hash: Uint8Array): void {
-    if (seq !== this.#edge.size + 1) this.#gap = true;
-    if (!this.#gap) {
-      this.#edge.append(hash);
-      if (this.#keptRoot?.size === this.#edge.size) this.#keptRootAt = this.#edge.root();
-    }
-    if (this.#options.keptHead?.seq === seq) this.#keptFound = hash;
-  }
-
-  #checkFields(seq: number, fields: readonly FieldLine[]): void {
-    if (seq !== this.#lastSeq) throw new RunsealError("malformed-bundle", "content does not follow its leaf");
-    if (this.#leaf === null) return;
-    const altered = alteredField(
-      this.#crypto,
-      this.#leaf,
-      fields.map(({ section, name, salt, text }) => ({ section, name, salt: fromHex(salt), text })),
-    );
-    this.#counts.openedFields += fields.length;
-    if (altered !== null) {
-      this.#add("altered-content", seq, `the value of ${altered} is not the one that the leaf commits to`);
-    }
   }
 
   #add(code: Issue["code"], seq: number, detail: string, expected: string | null = null, found: string | null = null): void {
@@ -209,14 +250,15 @@ export class BundleVerifier {
       walker = this.#walker(opened);
     } catch (error) {
       if (!(error instanceof RunsealError)) throw error;
-      this.#unreadable = error;
+      this.#unreadable = { error, line: this.#lines };
       return this.#unreadableReport();
     }
     const head = this.#checkHead(opened, walker);
+    this.#checkKeptCheckpoint(opened);
     const kept = this.#checkKeptHead();
-    const pinned = this.#checkPins(opened);
     const { header } = opened;
-    const first = this.#issues.first;
+    const { registryId, checkpoint, keptHead } = this.#options;
+    const pinned = registryId !== undefined || checkpoint !== undefined;
     return {
       verdict: this.#issues.verdict,
       from: header.from,
@@ -224,13 +266,26 @@ export class BundleVerifier {
       checked: walker.checked,
       head,
       last: walker.last === null ? null : { seq: walker.last.seq, hash: toHex(walker.last.hash) },
-      issues: this.#issues.all.map(({ seq, code, detail }) => ({ seq, code, detail })),
-      ...(first === undefined ? {} : { break: breakOf(first) }),
+      ...this.#findings(),
       ...(kept === null ? {} : { kept_head: kept }),
-      trusted: this.#trusted(pinned),
-      not_checked: this.#notChecked(),
+      trusted: [
+        ...(registryId === undefined ? [] : ["the pinned registry id"]),
+        ...(checkpoint === undefined ? [] : ["the kept checkpoint"]),
+        ...(keptHead === undefined ? [] : ["the kept head"]),
+        ...(pinned ? [] : ["the registry inside the bundle: nothing was pinned"]),
+        "the submitters: a log proves what was sent, by which credential and in which order, not that it is true",
+      ],
+      not_checked: this.#counts.notChecked(this.#entry?.leaf === "hash"),
       pinned,
       verified_by: this.#options.verifiedBy,
+    };
+  }
+
+  #findings(): Pick<VerifyReport, "issues" | "break"> {
+    const { all, first } = this.#issues;
+    return {
+      issues: all.map(({ seq, code, detail }) => ({ seq, code, detail })),
+      ...(first === undefined ? {} : { break: breakOf(first) }),
     };
   }
 
@@ -239,64 +294,55 @@ export class BundleVerifier {
       this.#add("truncated", walker.next, "the bundle has no checkpoint: it was cut, or nothing was signed");
       return null;
     }
+    const walked = walker.next - 1;
     const check = checkCheckpoint(this.#crypto, opened.registry, opened.header.origin, this.#checkpoint, this.#lastEpoch);
     if (!check.ok) {
-      this.#add(check.code, walker.next - 1, check.detail);
+      this.#add(check.code, walked, `the head: ${check.detail}`);
       return null;
     }
     const { size, root } = check.checkpoint;
-    const walked = walker.next - 1;
+    const found = this.#tree.root();
     if (walked < size) {
       this.#add("truncated", walked + 1, `the signed head has ${size} entries, the bundle ends at ${walked}`, String(size), String(walked));
     } else if (walked > size) {
       this.#add("forked-entry", size + 1, `the bundle has entries beyond the signed head of ${size}`, String(size), String(walked));
-    } else if (!this.#gap && !equalBytes(this.#edge.root(), root)) {
-      this.#add("root-mismatch", walked, "the leaves do not give the signed root", toHex(root), toHex(this.#edge.root()));
+    } else if (found !== null && !equalBytes(found, root)) {
+      this.#add("root-mismatch", walked, "the leaves do not give the signed root", toHex(root), toHex(found));
     }
-    const { from, to } = opened.header;
-    if (to > size || from > to + 1) this.#add("truncated", size, "the bundle's range is not inside its signed head");
+    if (opened.header.to > size) this.#add("truncated", size, "the bundle's range is not inside its signed head");
+    // Who holds a retired key can sign an old head today (design section 4, "A record takes effect").
+    if (!check.current && sizeOf(this.#options.checkpoint) !== size) {
+      this.#add("unregistered-key", size, "only a retired key signed the head, and nothing shows that it did before it was retired");
+    }
     return { seq: size, size, root: toHex(root), key: toHex(check.key), checkpoint: this.#checkpoint };
   }
 
   #checkKeptHead(): VerifyReport["kept_head"] | null {
     const kept = this.#options.keptHead;
     if (kept === undefined) return null;
-    const found = this.#keptFound === null ? null : toHex(this.#keptFound);
-    const matches = found === kept.hash;
+    const { seq, hash } = kept;
+    const { keptFound: found, withoutLeaf } = this.#tree;
     if (found === null) {
-      this.#add("truncated", kept.seq, `the kept head, entry ${kept.seq}, was not reached`, kept.hash, null);
-    } else if (!matches) {
-      this.#add("kept-head-mismatch", kept.seq, `entry ${kept.seq} is not the one whose hash was kept`, kept.hash, found);
+      this.#add("truncated", seq, `the kept head, entry ${seq}, was not reached`, hash, null);
+    } else if (found !== hash) {
+      this.#add("kept-head-mismatch", seq, `entry ${seq} is not the one whose hash was kept`, hash, found);
+    } else if (withoutLeaf > 0) {
+      // Each leaf names the hash of the one before: without it, what comes before is not held by the kept hash.
+      this.#add("truncated", seq, `the kept head, entry ${seq}, was not reached by a walk: ${withoutLeaf} leaves up to it are not in the bundle`);
     }
-    return { seq: kept.seq, hash: kept.hash, found, matches };
+    return { seq, hash, found, matches: found === hash && withoutLeaf === 0 };
   }
 
-  /** Whether what the caller holds from elsewhere was there to compare with, and agrees. */
-  #checkPins(opened: Opened): boolean {
-    let pinned = false;
-    const { registryId, checkpoint } = this.#options;
-    if (registryId !== undefined) {
-      pinned = true;
-      const found = toHex(opened.registry.registryId);
-      if (found !== registryId) {
-        this.#add("invalid-genesis", 0, "the registry is not the pinned one", registryId, found);
-      }
-    }
-    if (checkpoint !== undefined) {
-      pinned = true;
-      this.#checkKeptCheckpoint(opened, checkpoint);
-    }
-    return pinned;
-  }
-
-  #checkKeptCheckpoint(opened: Opened, note: string): void {
+  #checkKeptCheckpoint(opened: Opened): void {
+    const note = this.#options.checkpoint;
+    if (note === undefined) return;
     const check = checkCheckpoint(this.#crypto, opened.registry, opened.header.origin, note, null);
     if (!check.ok) {
       this.#add(check.code, 0, `the kept checkpoint: ${check.detail}`);
       return;
     }
     const { size, root } = check.checkpoint;
-    const found = size === 0 ? new RightEdge(this.#crypto).root() : this.#keptRootAt;
+    const found = this.#tree.keptRoot;
     if (found === null) {
       this.#add("truncated", size, `the kept checkpoint has ${size} entries, more than the bundle`, toHex(root), null);
     } else if (!equalBytes(found, root)) {
@@ -304,47 +350,36 @@ export class BundleVerifier {
     }
   }
 
-  #trusted(pinned: boolean): string[] {
-    const trusted: string[] = [];
-    if (this.#options.registryId !== undefined) trusted.push("the pinned registry id");
-    if (this.#options.checkpoint !== undefined) trusted.push("the kept checkpoint");
-    if (this.#options.keptHead !== undefined) trusted.push("the kept head");
-    if (!pinned) trusted.push("the registry inside the bundle: nothing was pinned");
-    return trusted;
-  }
-
-  #notChecked(): string[] {
-    const { leaves, hashes, fields, openedFields, tenants, cosignatures } = this.#counts;
-    const out: string[] = [];
-    if (hashes > 0) out.push(`${hashes} leaves of ${leaves + hashes}: only their hashes are in the bundle`);
-    if (fields > openedFields) out.push(`${fields - openedFields} values of ${fields}: they are committed to, not disclosed`);
-    if (tenants > 0) out.push("the lines of the tenant's log");
-    if (cosignatures > 0) out.push("the cosignatures");
-    if (tenants === 0 && cosignatures === 0) out.push("freshness: nothing says that there is no later head");
-    return out;
-  }
-
   #unreadableReport(): VerifyReport {
-    const error = this.#unreadable ?? new RunsealError("malformed-bundle", "the bundle is empty");
-    const unsupported = error.code.startsWith("unsupported");
     const walker = this.#opened?.walker ?? null;
-    const seq = walker === null ? 0 : walker.next;
-    this.#add(unsupported ? "unsupported-entry" : "malformed-entry", seq, error.message);
-    const first = this.#issues.first;
+    const { error, line } = this.#unreadable ?? { error: malformed("the bundle is empty"), line: 0 };
+    const cut = error instanceof BundleError && error.cut && line === this.#lines;
+    const code = error.code.startsWith("unsupported") ? "unsupported-entry" : cut ? "truncated" : "malformed-entry";
+    this.#add(code, walker === null ? 0 : walker.next, cut ? `the bundle ends inside line ${line}` : `line ${line}: ${error.message}`);
     return {
-      verdict: unsupported && this.#issues.total === 1 ? "unsupported" : "broken",
+      verdict: this.#issues.verdict,
       from: this.#opened?.header.from ?? 1,
       to: this.#opened?.header.to ?? 0,
       checked: walker?.checked ?? 0,
       head: null,
       last: null,
-      issues: this.#issues.all.map(({ seq: at, code, detail }) => ({ seq: at, code, detail })),
-      ...(first === undefined ? {} : { break: breakOf(first) }),
+      ...this.#findings(),
       trusted: [],
       not_checked: ["everything after the line that can't be read"],
       pinned: false,
       verified_by: this.#options.verifiedBy,
     };
+  }
+}
+
+/** Size that a kept checkpoint states; whether it holds is checked when the registry is known. */
+function sizeOf(note: string | undefined): number | undefined {
+  if (note === undefined) return undefined;
+  try {
+    return parseCheckpoint(note).checkpoint.size;
+  } catch (error) {
+    if (error instanceof RunsealError) return undefined;
+    throw error;
   }
 }
 

@@ -7,14 +7,26 @@
 import type { CryptoPort } from "../crypto/port.ts";
 import { RunsealError } from "../errors.ts";
 import type { Checkpoint } from "../note/checkpoint.ts";
-import { openCheckpoint } from "../note/checkpoint.ts";
+import { openCheckpoint, parseCheckpoint } from "../note/checkpoint.ts";
 import type { RegistryChain } from "../registry/chain.ts";
 import { ROLES } from "../registry/record.ts";
 import type { IssueCode } from "./issues.ts";
 
 export type CheckpointCheck =
-  | { readonly ok: true; readonly checkpoint: Checkpoint; readonly key: Uint8Array }
+  | {
+      readonly ok: true;
+      readonly checkpoint: Checkpoint;
+      readonly key: Uint8Array;
+      /** Whether the key still holds `audit` at the registry's latest epoch. */
+      readonly current: boolean;
+    }
   | { readonly ok: false; readonly code: IssueCode; readonly detail: string };
+
+const CODE_OF: Readonly<Record<string, IssueCode>> = {
+  "unverified-note": "unregistered-key",
+  "malformed-note": "malformed-entry",
+  "malformed-checkpoint": "malformed-entry",
+};
 
 /**
  * Opens the note under the registry's audit keys.
@@ -31,17 +43,20 @@ export function checkCheckpoint(
   const keys = registry.ever(ROLES.audit);
   let opened: ReturnType<typeof openCheckpoint>;
   try {
+    // A head of another log has signatures of other names: that it is another's is to be said first.
+    if (parseCheckpoint(note).checkpoint.origin !== origin) {
+      return { ok: false, code: "log-id-mismatch", detail: "the checkpoint is of another log" };
+    }
     opened = openCheckpoint(crypto, note, origin, keys);
   } catch (error) {
     if (!(error instanceof RunsealError)) throw error;
-    return { ok: false, code: error.code === "unverified-note" ? "unregistered-key" : "invalid-signature", detail: error.message };
+    return { ok: false, code: CODE_OF[error.code] ?? "invalid-signature", detail: error.message };
   }
-  if (opened.checkpoint.origin !== origin) {
-    return { ok: false, code: "log-id-mismatch", detail: "the checkpoint is of another log" };
-  }
-  const good = opened.keys.find((key) => lastEpoch === null || (registry.lastEpochHeld(ROLES.audit, key) ?? -1) >= lastEpoch);
-  if (good === undefined) {
+  const good = opened.keys.filter((key) => lastEpoch === null || (registry.lastEpochHeld(ROLES.audit, key) ?? -1) >= lastEpoch);
+  const current = good.find((key) => registry.holds(ROLES.audit, key, registry.epoch));
+  const key = current ?? good[0];
+  if (key === undefined) {
     return { ok: false, code: "unregistered-key", detail: "no signer held the audit role at the last entry's epoch" };
   }
-  return { ok: true, checkpoint: opened.checkpoint, key: good };
+  return { ok: true, checkpoint: opened.checkpoint, key, current: current !== undefined };
 }

@@ -71,20 +71,21 @@ export interface Issue {
 /** Issues that a report holds at most. */
 export const MAX_ISSUES = 1024;
 
-/** Collects issues in the order in which the walk finds them; the first one is the break. */
+/** Collects issues in the order in which the walk finds them; the first one that is no mere lack of support is the break. */
 export class IssueList {
   readonly #issues: Issue[] = [];
   #total = 0;
-  #unsupported = false;
+  #firstBreak: Issue | undefined;
 
   add(issue: Issue): void {
     this.#total += 1;
-    if (issue.code === "unsupported-entry") this.#unsupported = true;
+    if (issue.code !== "unsupported-entry") this.#firstBreak ??= issue;
     if (this.#issues.length < MAX_ISSUES) this.#issues.push(issue);
   }
 
+  /** The first break; where nothing is broken, the first thing that can't be read. */
   get first(): Issue | undefined {
-    return this.#issues[0];
+    return this.#firstBreak ?? this.#issues[0];
   }
 
   get all(): readonly Issue[] {
@@ -96,10 +97,10 @@ export class IssueList {
     return this.#total;
   }
 
-  /** `unsupported` only where nothing else is wrong first: what this version can't read it can't judge. */
+  /** `unsupported` only where nothing is broken: what this version can't read it can't judge. */
   get verdict(): "intact" | "broken" | "unsupported" {
     if (this.#total === 0) return "intact";
-    return this.#unsupported && this.first?.code === "unsupported-entry" ? "unsupported" : "broken";
+    return this.#firstBreak === undefined ? "unsupported" : "broken";
   }
 }
 

@@ -22,7 +22,9 @@ export function verifyText(report: VerifyReport): string {
     if (report.issues.length > 1) lines.push(`  ${report.issues.length - 1} further issues (--json lists them)`);
   }
   if (report.kept_head !== undefined) {
-    lines.push(`kept head: ${report.kept_head.seq} ${report.kept_head.matches ? "matches" : "does not match"}`);
+    const { seq, hash, found, matches } = report.kept_head;
+    const says = matches ? "matches" : found === hash ? "was not reached by a walk over every leaf" : "does not match";
+    lines.push(`kept head: ${seq} ${says}`);
   }
   for (const what of report.trusted) lines.push(`trusted: ${what}`);
   for (const what of report.not_checked ?? []) lines.push(`not checked: ${what}`);

@@ -45,6 +45,8 @@ export class LogWalker {
   readonly #options: WalkOptions;
   #next: number;
   #prev: Uint8Array | null;
+  /** The places that the last gap left out: an entry that turns up there later is out of order, not a second one. */
+  #missing = { from: 0, to: 0 };
   #lastEpoch = -1;
   #lastTime = -1n;
   #checked = 0;
@@ -110,24 +112,28 @@ export class LogWalker {
       const one = seq === this.#next + 1;
       const which = one ? `entry ${this.#next} is` : `entries ${this.#next} to ${seq - 1} are`;
       this.#issue(seq, "sequence-gap", `seq ${seq} follows ${this.#next - 1}: ${which} missing`, String(this.#next), String(seq));
-      // What is missing can't be linked; the walk goes on from what is there.
-      while (this.#next < seq) this.#skipMissing();
+      // What is missing can't be linked; the walk goes on from what is there. (No loop: seq is whatever it says.)
+      this.#missing = { from: this.#next, to: seq - 1 };
+      this.#prev = null;
+      this.#next = seq;
       return true;
     }
-    const again = seq === this.#next - 1 && this.#prev !== null && equalBytes(this.#prev, hash);
-    this.#issue(
-      seq,
-      again ? "duplicate-entry" : "forked-entry",
-      again ? `entry ${seq} comes twice` : `another entry ${seq} comes after the one that was walked`,
-      String(this.#next),
-      String(seq),
-    );
+    this.#behind(seq, hash);
     return false;
   }
 
-  #skipMissing(): void {
-    this.#prev = null;
-    this.#next += 1;
+  /** An entry whose place is behind the walk. Only the last entry's hash is at hand to compare with. */
+  #behind(seq: number, hash: Uint8Array): void {
+    const last = this.#next - 1;
+    const [expected, found] = [String(this.#next), String(seq)];
+    if (seq >= this.#missing.from && seq <= this.#missing.to) {
+      this.#issue(seq, "sequence-gap", `entry ${seq} comes after entry ${last}: out of order`, expected, found);
+    } else if (seq === last && this.#prev !== null && !equalBytes(this.#prev, hash)) {
+      this.#issue(seq, "forked-entry", `another entry ${seq} comes after the one that was walked`, expected, found);
+    } else {
+      const detail = seq === last ? `entry ${seq} comes twice` : `entry ${seq} comes again, after entry ${last}`;
+      this.#issue(seq, "duplicate-entry", detail, expected, found);
+    }
   }
 
   #checkHash(found: FoundLeaf, hash: Uint8Array): boolean {

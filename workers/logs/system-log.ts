@@ -6,7 +6,6 @@
 import { encodeFrame } from "../../durable-objects/principal-log/frame.ts";
 import type { TenantRecord } from "../../durable-objects/tenant-directory/tenant-directory.ts";
 import { nativeCrypto } from "../../native/crypto.ts";
-import { utf8 } from "../../shared/bytes.ts";
 import { prepareEntry } from "../../shared/entry/prepare.ts";
 import { JsonReader } from "../../shared/json/reader.ts";
 import type { Env } from "../env.ts";
@@ -39,7 +38,7 @@ export async function appendSystemEntry(env: Env, tenant: TenantRecord, entry: S
     epoch: log.epoch,
     atomic: false,
     ids: [prepared.id],
-    frame: encodeFrame([{ first: prepared.body, second: utf8(prepared.row) }]),
+    frame: encodeFrame([{ bytes: prepared.body, row: prepared.row }]),
   });
   if (!outcome.ok) throw refusal(outcome);
   // A conflict here is the same act recorded before with another time or reason: it is on record either way.

@@ -10,7 +10,7 @@ import { nativeCrypto } from "../../native/crypto.ts";
 import type { ProblemCode } from "../../shared/api/problems.ts";
 import { isProblemCode, PROBLEMS, problemType } from "../../shared/api/problems.ts";
 import { AppendAnswer, EntryIn, PrincipalName } from "../../shared/api/schemas.ts";
-import { fromHex, utf8 } from "../../shared/bytes.ts";
+import { fromHex } from "../../shared/bytes.ts";
 import { MAX_BATCH_BYTES } from "../../shared/entry/limits.ts";
 import type { BodyForm, ParsedBatch } from "../../shared/entry/parse-batch.ts";
 import { parseBatch } from "../../shared/entry/parse-batch.ts";
@@ -131,7 +131,7 @@ async function store(
     epoch: log.epoch,
     atomic,
     ids: entries.map(({ id }) => id),
-    frame: encodeFrame(entries.map(({ body, row }) => ({ first: body, second: utf8(row) }))),
+    frame: encodeFrame(entries.map(({ body, row }) => ({ bytes: body, row }))),
   });
   if (!outcome.ok) throw refusal(outcome);
   return outcome;

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { canonicalJson, checkJson, policyJson } from "../../../shared/json/canonical.ts";
 import { JsonError, type JsonErrorCode } from "../../../shared/json/errors.ts";
+import { JsonReader } from "../../../shared/json/reader.ts";
 import { describeWithShared, readSharedJson } from "../../support/shared-files.ts";
 
 const sha256 = (text: string): string => createHash("sha256").update(text, "utf8").digest("hex");
@@ -164,8 +165,16 @@ describe("the refusals", () => {
     ["an exponent past 10000", '{"n":1e-10001}', "json-number", "/n", 5],
     ["an endless exponent", '{"n":0e99999999999999999999}', "json-number", "/n", 5],
     ["a literal past 10000 characters", `[0.${long}]`, "json-number", "/0", 1],
+    ["a literal of 10001 characters", `[0.${long.slice(2)}]`, "json-number", "/0", 1],
     ["257 levels", deep(257), "json-depth", place(256), 256],
     ["10000 levels", deep(10_000), "json-depth", place(256), 256],
+    [
+      "257 levels of objects",
+      `${'{"a":'.repeat(257)}1${"}".repeat(257)}`,
+      "json-depth",
+      "/a".repeat(256),
+      5 * 256,
+    ],
     ["a deep value in an object", `{"a":${deep(256)}}`, "json-depth", `/a${place(255)}`, 260],
   ];
   for (const [name, text, code, pointer, offset] of cases) {
@@ -174,8 +183,22 @@ describe("the refusals", () => {
     });
   }
 
+  it("refuses every raw control character, wherever it stands in a string", () => {
+    for (let unit = 0; unit < 0x20; unit++) {
+      for (const before of ["", "x".repeat(200), "\\n", "\u2028"]) {
+        const text = `["${before}${String.fromCharCode(unit)}"]`;
+        const expected = ["json-syntax", "/0", before.length + 2];
+        expect(refusal(() => canonicalJson(text))).toEqual(expected);
+        expect(refusal(() => policyJson(text))).toEqual(expected);
+        expect(refusal(() => new JsonReader(text).skipValue())).toEqual(expected);
+      }
+    }
+  });
+
   it("accepts what is just inside the limits", () => {
     expect(canonicalJson(deep(256))).toBe(deep(256));
+    const objects = `${'{"a":'.repeat(256)}1${"}".repeat(256)}`;
+    expect(canonicalJson(objects)).toBe(objects);
     expect(canonicalJson("1e308")).toBe("1e308");
     expect(canonicalJson("1e-10000")).toBe("1e-10000");
     expect(canonicalJson(`0.${"1".repeat(9998)}`)).toHaveLength(10_000);

@@ -84,9 +84,12 @@ describe("JsonReader", () => {
     expect(refusal(() => new JsonReader("1e5", 0, 2).readCanonical())).toBe("json-syntax ");
     expect(refusal(() => new JsonReader("-1", 0, 1).skipValue())).toBe("json-syntax ");
     expect(refusal(() => new JsonReader('"\\n"', 0, 2).skipValue())).toBe("json-syntax ");
-    const withEnd = new JsonReader("1.5", 0, 1);
-    expect(withEnd.readCanonical()).toBe("1");
-    withEnd.finish();
+    for (const text of ["1.5", "1e5", "12", "1  ", "1}"]) {
+      const reader = new JsonReader(text, 0, 1);
+      expect(reader.readCanonical()).toBe("1");
+      reader.finish();
+      expect(reader.offset).toBe(1);
+    }
   });
 
   it("names the place it stands at", () => {
@@ -196,6 +199,13 @@ describe("skipValue", () => {
     const code = refusal(() => new JsonReader("[".repeat(1_000_000)).skipValue());
     expect(code.slice(0, 11)).toBe("json-syntax");
     expect(code.length).toBeLessThan(2_000);
+  });
+
+  it("refuses what closes something else", () => {
+    for (const text of ["[1}", '{"a":1]', "[[]}", '[{"a":1]}', "[1,}", '{"a":1,]']) {
+      expect(refusal(() => new JsonReader(text).skipValue())).toMatch(/^json-syntax /);
+      expect(refusal(() => new JsonReader(text).readCanonical())).toMatch(/^json-syntax /);
+    }
   });
 
   it("passes what is wrong in meaning only", () => {

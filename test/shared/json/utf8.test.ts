@@ -13,6 +13,7 @@ describe("decodeUtf8", () => {
   const bad: [string, number[], string][] = [
     ["a stray continuation byte", [0x61, 0x80, 0x62], "a\udc80b"],
     ["bytes that never occur", [0xc0, 0xc1, 0xf5, 0xff], "\udcc0\udcc1\udcf5\udcff"],
+    ["leads that never occur", [0xc1, 0xbf, 0xf5, 0x80, 0x80, 0x80], "\udcc1\udcbf\udcf5\udc80\udc80\udc80"],
     ["a cut sequence", [0xe2, 0x82], "\udce2\udc82"],
     ["a sequence that another cuts", [0xe2, 0x82, 0xc3, 0xa9], "\udce2\udc82é"],
     [
