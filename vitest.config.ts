@@ -6,7 +6,9 @@ export default defineConfig({
       {
         test: {
           name: "pure",
-          include: ["test/shared/**/*.test.ts", "test/native/**/*.test.ts", "test/cli/**/*.test.ts", "test/sdk/**/*.test.ts"],
+          include: ["shared", "native", "cli", "sdk", "scripts"].map(
+            (folder) => `test/${folder}/**/*.test.ts`,
+          ),
           environment: "node",
           testTimeout: 60_000,
         },

@@ -56,10 +56,16 @@ async function run(target: Target, bodies: readonly Buffer[]): Promise<number> {
 }
 
 function bodies(prefix: string, count: number): Buffer[] {
-  return Array.from({ length: count }, (_, i) => Buffer.from(`[${toolCallEntries(`${prefix}-${i}`, BATCH).join(",")}]`));
+  return Array.from({ length: count }, (_, i) =>
+    Buffer.from(`[${toolCallEntries(`${prefix}-${i}`, BATCH).join(",")}]`),
+  );
 }
 
-export async function benchIngest(runtime: BenchRuntime, rounds: number, batches: number): Promise<Comparison> {
+export async function benchIngest(
+  runtime: BenchRuntime,
+  rounds: number,
+  batches: number,
+): Promise<Comparison> {
   const operator = new RunsealClient({ url: runtime.service, apiKey: runtime.operatorToken });
   const tenant = await operator.createTenant("bench");
   const service: Target = {

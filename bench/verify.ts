@@ -12,7 +12,10 @@ import type { BenchRuntime } from "./runtime.ts";
 import type { Comparison } from "./table.ts";
 import { compare } from "./table.ts";
 
-async function exported(runtime: BenchRuntime, count: number): Promise<{ registryId: string; withContent: string[]; leavesOnly: string[] }> {
+async function exported(
+  runtime: BenchRuntime,
+  count: number,
+): Promise<{ registryId: string; withContent: string[]; leavesOnly: string[] }> {
   const operator = new RunsealClient({ url: runtime.service, apiKey: runtime.operatorToken });
   const tenant = await operator.createTenant("bench-verify");
   const client = new RunsealClient({ url: runtime.service, apiKey: tenant.api_key });
@@ -38,7 +41,11 @@ function hash(leaves: readonly Buffer[]): number {
   return leaves.length / ((performance.now() - started) / 1000);
 }
 
-export async function benchVerify(runtime: BenchRuntime, rounds: number, count: number): Promise<Comparison[]> {
+export async function benchVerify(
+  runtime: BenchRuntime,
+  rounds: number,
+  count: number,
+): Promise<Comparison[]> {
   const { registryId, withContent, leavesOnly } = await exported(runtime, count);
   const leaves = leavesOnly.flatMap((line) => {
     const { t, leaf } = JSON.parse(line) as { t?: string; leaf?: string };

@@ -81,7 +81,10 @@ export async function openManagedKey(
     );
     seed = new Uint8Array(opened);
   } catch {
-    throw new RunsealError("bad-key", "a managed key does not open: is MASTER_KEY the one that it was wrapped with?");
+    throw new RunsealError(
+      "bad-key",
+      "a managed key does not open: is MASTER_KEY the one that it was wrapped with?",
+    );
   }
   const signer = port.signer(seed);
   seed.fill(0);
@@ -92,10 +95,18 @@ export async function openManagedKey(
 }
 
 /** A keyed hash under the master secret, for values that must be the same again without being stored. 32 bytes. */
-export async function deriveFromMaster(masterKey: string, purpose: string, ...parts: string[]): Promise<Uint8Array> {
-  const key = await crypto.subtle.importKey("raw", fromHex(masterKey, 32), { name: "HMAC", hash: "SHA-256" }, false, [
-    "sign",
-  ]);
+export async function deriveFromMaster(
+  masterKey: string,
+  purpose: string,
+  ...parts: string[]
+): Promise<Uint8Array> {
+  const key = await crypto.subtle.importKey(
+    "raw",
+    fromHex(masterKey, 32),
+    { name: "HMAC", hash: "SHA-256" },
+    false,
+    ["sign"],
+  );
   const pieces = [purpose, ...parts].flatMap((part) => {
     const bytes = utf8(part);
     return [utf8(`${bytes.length}:`), bytes];

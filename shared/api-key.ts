@@ -29,7 +29,11 @@ export function parseApiKey(text: string): ApiKeyParts | null {
   if (!ENCODED.test(encoded)) return null;
   try {
     const bytes = fromBase64(`${encoded.replaceAll("-", "+").replaceAll("_", "/")}==`);
-    return { tenant: toHex(bytes.subarray(0, 16)), id: toHex(bytes.subarray(16, 32)), secret: bytes.slice(32) };
+    return {
+      tenant: toHex(bytes.subarray(0, 16)),
+      id: toHex(bytes.subarray(16, 32)),
+      secret: bytes.slice(32),
+    };
   } catch {
     return null;
   }

@@ -8,6 +8,8 @@ import { RunsealError } from "./errors.ts";
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
+/** Code units of the hex digits. */
+const HEX_DIGIT = new TextEncoder().encode("0123456789abcdef");
 const HEX_VALUE = new Uint8Array(128);
 for (let i = 0; i < 16; i++) HEX_VALUE["0123456789abcdef".charCodeAt(i)] = i;
 const HEX: readonly string[] = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
@@ -36,7 +38,22 @@ interface NativeBytesConstructor {
   fromBase64?(text: string, options: { lastChunkHandling: "strict" }): Uint8Array<ArrayBuffer>;
 }
 const Native = Uint8Array as NativeBytesConstructor;
-const hasNative = Native.fromBase64 !== undefined && (Uint8Array.prototype as NativeBytes).toBase64 !== undefined;
+const hasNative =
+  Native.fromBase64 !== undefined && (Uint8Array.prototype as NativeBytes).toBase64 !== undefined;
+
+/** Whether the text is the lower-case hex of the bytes. */
+export function equalsHex(bytes: Uint8Array, text: string): boolean {
+  if (text.length !== 2 * bytes.length) return false;
+  for (let i = 0; i < bytes.length; i++) {
+    const byte = bytes[i] ?? 0;
+    if (
+      HEX_DIGIT[byte >> 4] !== text.charCodeAt(2 * i) ||
+      HEX_DIGIT[byte & 15] !== text.charCodeAt(2 * i + 1)
+    )
+      return false;
+  }
+  return true;
+}
 
 /** Lower-case hex. */
 export function toHex(bytes: Uint8Array): string {
@@ -49,7 +66,8 @@ export function toHex(bytes: Uint8Array): string {
 
 /** Bytes of lower-case hex; `length`, where given, is the number of bytes demanded. Throws `RunsealError("bad-hex")`. */
 export function fromHex(text: string, length?: number): Uint8Array {
-  if (text.length % 2 !== 0 || !/^[0-9a-f]*$/.test(text)) throw new RunsealError("bad-hex", "not lower-case hex");
+  if (text.length % 2 !== 0 || !/^[0-9a-f]*$/.test(text))
+    throw new RunsealError("bad-hex", "not lower-case hex");
   if (length !== undefined && text.length !== 2 * length) {
     throw new RunsealError("bad-hex", `not ${length} bytes of hex`);
   }

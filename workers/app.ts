@@ -23,7 +23,14 @@ function requestIdOf(request: Request): string {
 function mount(app: App, route: Route): void {
   app.on(route.method, honoPath(route.path), async (context) => {
     const requestId = requestIdOf(context.req.raw);
-    const response = await answer(route, context.req.raw, context.env, context.executionCtx, requestId, context.req.param());
+    const response = await answer(
+      route,
+      context.req.raw,
+      context.env,
+      context.executionCtx,
+      requestId,
+      context.req.param(),
+    );
     response.headers.set("x-request-id", requestId);
     return response;
   });
@@ -85,7 +92,9 @@ export function createApp(): App {
 function matches(path: string, pathname: string): boolean {
   const pattern = path
     .split("/")
-    .map((part) => (/^\{\w+\+\}$/.test(part) ? ".+" : /^\{\w+\}$/.test(part) ? "[^/]+" : part.replaceAll(".", "\\.")))
+    .map((part) =>
+      /^\{\w+\+\}$/.test(part) ? ".+" : /^\{\w+\}$/.test(part) ? "[^/]+" : part.replaceAll(".", "\\."),
+    )
     .join("/");
   return new RegExp(`^${pattern}$`).test(pathname);
 }

@@ -5,6 +5,9 @@
  */
 
 /** Writes one line for the operator. */
-export function logEvent(event: string, details: Readonly<Record<string, string | number | boolean>> = {}): void {
+export function logEvent(
+  event: string,
+  details: Readonly<Record<string, string | number | boolean>> = {},
+): void {
   console.log(JSON.stringify({ event, ...details }));
 }

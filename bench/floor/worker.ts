@@ -5,8 +5,9 @@
  *
  * @module
  */
-import { createHash } from "node:crypto";
+
 import { DurableObject } from "cloudflare:workers";
+import { createHash } from "node:crypto";
 import { z } from "zod";
 import { EntryIn } from "../../shared/api/schemas.ts";
 
@@ -23,7 +24,9 @@ interface Row {
 export class FloorLog extends DurableObject<FloorEnv> {
   constructor(ctx: DurableObjectState, env: FloorEnv) {
     super(ctx, env);
-    ctx.storage.sql.exec("CREATE TABLE IF NOT EXISTS rows (seq INTEGER PRIMARY KEY, id TEXT, hash TEXT, text TEXT)");
+    ctx.storage.sql.exec(
+      "CREATE TABLE IF NOT EXISTS rows (seq INTEGER PRIMARY KEY, id TEXT, hash TEXT, text TEXT)",
+    );
   }
 
   append(rows: readonly Row[]): number {

@@ -35,7 +35,10 @@ function publish(epoch: number, signed: SignedRecord): PublishedRecord {
   return {
     epoch,
     record: toBase64(signed.bytes),
-    signatures: signed.signatures.map(({ key, signature }) => ({ key: toHex(key), signature: toHex(signature) })),
+    signatures: signed.signatures.map(({ key, signature }) => ({
+      key: toHex(key),
+      signature: toHex(signature),
+    })),
   };
 }
 
@@ -126,7 +129,9 @@ export class KeyRegistry extends DurableObject<Env> {
   }
 
   async #publishPending(tenant: string): Promise<void> {
-    for (const row of [...this.#sql.exec("SELECT epoch, published FROM records WHERE in_effect = 0 ORDER BY epoch")]) {
+    for (const row of [
+      ...this.#sql.exec("SELECT epoch, published FROM records WHERE in_effect = 0 ORDER BY epoch"),
+    ]) {
       const key = `t/${tenant}/registry/${row.epoch}`;
       const body = utf8(String(row.published));
       const put = await this.env.MIRROR.put(key, body, { onlyIf: new Headers({ "If-None-Match": "*" }) });
@@ -144,7 +149,8 @@ export class KeyRegistry extends DurableObject<Env> {
     const records = this.#records(true);
     const [genesis] = records;
     const last = records.at(-1);
-    if (genesis === undefined || last === undefined) throw new RunsealError("no-registry", "the tenant has no registry");
+    if (genesis === undefined || last === undefined)
+      throw new RunsealError("no-registry", "the tenant has no registry");
     return {
       registryId: toHex(nativeCrypto.sha256(fromBase64(genesis.record))),
       epoch: last.epoch,

@@ -74,7 +74,9 @@ interface NewEntry {
 export function storedEntry(storage: LogStorage, seq: number): FramedEntry {
   const segment = storage.segmentOf(seq);
   const entry =
-    segment === null ? undefined : decodeFrame({ bytes: segment.leaves, rows: segment.rows })[seq - segment.firstSeq];
+    segment === null
+      ? undefined
+      : decodeFrame({ bytes: segment.leaves, rows: segment.rows })[seq - segment.firstSeq];
   if (entry === undefined) throw new RunsealError("storage-inconsistent", "a segment of the log is missing");
   return entry;
 }
@@ -85,10 +87,18 @@ export function storedEntry(storage: LogStorage, seq: number): FramedEntry {
  * @param base the head that storage holds
  * @throws whatever storage throws; nothing in memory was changed then
  */
-export function commitGroup(context: CommitContext, base: StoredHead, requests: readonly PendingRequest[]): CommitResult {
+export function commitGroup(
+  context: CommitContext,
+  base: StoredHead,
+  requests: readonly PendingRequest[],
+): CommitResult {
   const { crypto, storage, nowMs } = context;
   const edge = base.edge.clone();
-  const sealer = new LeafSealer({ logId: context.logId, epoch: context.epoch, key: context.signer.publicKey });
+  const sealer = new LeafSealer({
+    logId: context.logId,
+    epoch: context.epoch,
+    key: context.signer.publicKey,
+  });
   const clock = BigInt(nowMs) * 1_000_000n;
   const recordedAt = clock > base.recordedAt ? clock : base.recordedAt;
   const fresh = new Map<string, NewEntry>();
@@ -128,7 +138,8 @@ export function commitGroup(context: CommitContext, base: StoredHead, requests: 
   function store(id: string, framed: FramedEntry): ItemOutcome {
     seq += 1;
     const leaf = sealer.seal(seq, prev, recordedAt, framed.bytes);
-    if (leaf.length > MAX_LEAF_BYTES) throw new RunsealError("leaf-too-large", "a leaf is larger than 16 KiB");
+    if (leaf.length > MAX_LEAF_BYTES)
+      throw new RunsealError("leaf-too-large", "a leaf is larger than 16 KiB");
     const hash = leafHash(crypto, leaf);
     completed.push(...edge.append(hash));
     prev = hash;
@@ -144,7 +155,11 @@ export function commitGroup(context: CommitContext, base: StoredHead, requests: 
       const twice = conflictsWithin(crypto, request);
       const refused = decided.some((outcome, i) => isRefusal(outcome) || twice[i] !== null);
       if (refused) {
-        outcomes.push(decided.map((outcome, i) => (isRefusal(outcome) ? outcome : (twice[i] ?? { status: "not-stored" }))));
+        outcomes.push(
+          decided.map((outcome, i) =>
+            isRefusal(outcome) ? outcome : (twice[i] ?? { status: "not-stored" }),
+          ),
+        );
         continue;
       }
     }
@@ -172,7 +187,13 @@ export function commitGroup(context: CommitContext, base: StoredHead, requests: 
     futureUntil,
   };
   storage.setHead(head);
-  return { outcomes, head, partial, stored: entries.map((entry) => [entry.id, entry.seq] as const), storedBytes };
+  return {
+    outcomes,
+    head,
+    partial,
+    stored: entries.map((entry) => [entry.id, entry.seq] as const),
+    storedBytes,
+  };
 }
 
 const EMPTY: FramedEntry = { bytes: new Uint8Array(), row: "" };
@@ -199,7 +220,11 @@ function conflictsWithin(crypto: CryptoPort, request: PendingRequest): (ItemOutc
 }
 
 function signHead(context: CommitContext, size: number, root: Uint8Array): string {
-  return signCheckpoint(context.crypto, context.origin, [context.signer], { origin: context.origin, size, root });
+  return signCheckpoint(context.crypto, context.origin, [context.signer], {
+    origin: context.origin,
+    size,
+    root,
+  });
 }
 
 /** Writes the entries as segments of bounded size; answers the bytes written. */

@@ -27,7 +27,9 @@ const NO_TEXTS: FieldTexts = new Map();
 
 function contentOf(row: string): { values: FieldTexts; salts: FieldTexts } | null {
   const { values, salts } = parseRow(row);
-  return values === null || salts === null ? null : { values: splitSections(values), salts: splitSections(salts) };
+  return values === null || salts === null
+    ? null
+    : { values: splitSections(values), salts: splitSections(salts) };
 }
 
 /**
@@ -86,7 +88,10 @@ function sameValue(
   const salt = salts.get(section)?.get(name);
   const text = values.get(section)?.get(name);
   if (salt === undefined || text === undefined) return false;
-  return equalBytes(commitField(crypto, { section, name, salt: fromHex(salt.slice(1, -1)), text }), commitment);
+  return equalBytes(
+    commitField(crypto, { section, name, salt: fromHex(salt.slice(1, -1)), text }),
+    commitment,
+  );
 }
 
 function sameActor(a: Leaf, b: Leaf): boolean {

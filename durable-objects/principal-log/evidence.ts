@@ -40,7 +40,12 @@ function prove(crypto: CryptoPort, tree: TileTree, plan: ProofPlan): Uint8Array 
 }
 
 /** RFC 6962 audit paths, hashes joined; an entry that is not in the tree of this size has none. */
-export function inclusionPaths(crypto: CryptoPort, tree: TileTree, seqs: readonly number[], size: number): Uint8Array[] {
+export function inclusionPaths(
+  crypto: CryptoPort,
+  tree: TileTree,
+  seqs: readonly number[],
+  size: number,
+): Uint8Array[] {
   return seqs.filter((seq) => seq <= size).map((seq) => prove(crypto, tree, inclusionNodes(seq - 1, size)));
 }
 
@@ -50,7 +55,12 @@ export function consistencyPath(crypto: CryptoPort, tree: TileTree, from: number
 }
 
 /** A tile or bundle, full or partial, as C2SP tlog-tiles has it; null where the log is not that large. */
-export function tileBytes(tree: TileTree, storage: LogStorage, size: number, tile: TileRef): Uint8Array | null {
+export function tileBytes(
+  tree: TileTree,
+  storage: LogStorage,
+  size: number,
+  tile: TileRef,
+): Uint8Array | null {
   if (tile.width > tileWidth(tile.kind === "hashes" ? tile.level : 0, tile.index, size)) return null;
   if (tile.kind === "hashes") {
     return tree.tile(tile.level, tile.index)?.slice(0, tile.width * HASH_BYTES) ?? null;

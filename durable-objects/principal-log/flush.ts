@@ -9,8 +9,7 @@ import { toHex } from "../../shared/bytes.ts";
 import type { CryptoPort } from "../../shared/crypto/port.ts";
 import { formatRow, parseRow } from "../../shared/entry/row.ts";
 import { leafHash } from "../../shared/merkle/hash.ts";
-import { d1Row } from "./commit.ts";
-import { storedEntry } from "./commit.ts";
+import { d1Row, storedEntry } from "./commit.ts";
 import { decodeFrame } from "./frame.ts";
 import type { LogStorage } from "./storage.ts";
 import type { LogIdentity } from "./types.ts";
@@ -159,7 +158,11 @@ export async function flushToIndex(
 }
 
 /** One transaction in D1. `elsewhere`: D1's row of the log was not at the value that we left it at. */
-async function applyChunk(context: FlushContext, from: IndexedState, chunk: Chunk): Promise<"applied" | "elsewhere"> {
+async function applyChunk(
+  context: FlushContext,
+  from: IndexedState,
+  chunk: Chunk,
+): Promise<"applied" | "elsewhere"> {
   const { db, identity, logId } = context;
   const guarded = [logId, from.lastSeq, from.lastHash] as const;
   const results = await db.batch([
@@ -169,8 +172,12 @@ async function applyChunk(context: FlushContext, from: IndexedState, chunk: Chun
          VALUES (?1, ?2, ?3, ?4, ?5, 0, ?1) ON CONFLICT (log_id) DO NOTHING`,
       )
       .bind(logId, identity.tenant, identity.principal, identity.generation, identity.name),
-    db.prepare("INSERT INTO arrivals (tenant, next) VALUES (?1, 1) ON CONFLICT DO NOTHING").bind(identity.tenant),
-    db.prepare(INSERT_ENTRIES).bind(chunk.rows, ...guarded, chunk.large?.values ?? null, chunk.large?.salts ?? null),
+    db
+      .prepare("INSERT INTO arrivals (tenant, next) VALUES (?1, 1) ON CONFLICT DO NOTHING")
+      .bind(identity.tenant),
+    db
+      .prepare(INSERT_ENTRIES)
+      .bind(chunk.rows, ...guarded, chunk.large?.values ?? null, chunk.large?.salts ?? null),
     db.prepare(UPSERT_RUNS).bind(chunk.rows, ...guarded),
     db
       .prepare(
@@ -178,12 +185,17 @@ async function applyChunk(context: FlushContext, from: IndexedState, chunk: Chun
       )
       .bind(chunk.hashes.length, ...guarded, identity.tenant),
     db
-      .prepare("UPDATE logs SET last_seq = ?1, last_hash = ?5 WHERE log_id = ?2 AND last_seq = ?3 AND last_hash = ?4")
+      .prepare(
+        "UPDATE logs SET last_seq = ?1, last_hash = ?5 WHERE log_id = ?2 AND last_seq = ?3 AND last_hash = ?4",
+      )
       .bind(chunk.lastSeq, ...guarded, chunk.lastHash),
   ]);
   if ((results[5]?.meta.changes ?? 0) === 0) return "elsewhere";
   if (results[2]?.meta.changes !== chunk.hashes.length && !(await holdsSameRows(context, chunk))) {
-    context.storage.raiseAlarm("index-conflict", `D1 holds other entries between ${chunk.firstSeq} and ${chunk.lastSeq}`);
+    context.storage.raiseAlarm(
+      "index-conflict",
+      `D1 holds other entries between ${chunk.firstSeq} and ${chunk.lastSeq}`,
+    );
   }
   return "applied";
 }
@@ -206,7 +218,8 @@ async function reconcile(
   size: number,
 ): Promise<{ ok: true; state: IndexedState } | Extract<FlushOutcome, { ok: false }>> {
   const state = await readIndexedState(context);
-  const expected = state.lastSeq === 0 ? context.logId : state.lastSeq > size ? "" : hashAt(context, state.lastSeq);
+  const expected =
+    state.lastSeq === 0 ? context.logId : state.lastSeq > size ? "" : hashAt(context, state.lastSeq);
   if (expected === state.lastHash) return { ok: true, state };
   const detail = `D1 says that entry ${state.lastSeq} is another one than the log's`;
   context.storage.raiseAlarm("index-conflict", detail);
@@ -223,5 +236,7 @@ export async function readIndexedState(context: Pick<FlushContext, "db" | "logId
     .prepare("SELECT last_seq, last_hash FROM logs WHERE log_id = ?1")
     .bind(context.logId)
     .first<{ last_seq: number; last_hash: string }>();
-  return row === null ? { lastSeq: 0, lastHash: context.logId } : { lastSeq: row.last_seq, lastHash: row.last_hash };
+  return row === null
+    ? { lastSeq: 0, lastHash: context.logId }
+    : { lastSeq: row.last_seq, lastHash: row.last_hash };
 }

@@ -58,6 +58,7 @@ export function decodeBytes(joined: Uint8Array): Uint8Array[] {
 export function decodeFrame(frame: { readonly bytes: Uint8Array; readonly rows: string }): FramedEntry[] {
   const bytes = decodeBytes(frame.bytes);
   const rows = bytes.length === 0 ? [] : frame.rows.split("\n");
-  if (rows.length !== bytes.length) throw new RunsealError("malformed-frame", "a frame has fewer rows than entries");
+  if (rows.length !== bytes.length)
+    throw new RunsealError("malformed-frame", "a frame has fewer rows than entries");
   return bytes.map((one, i) => ({ bytes: one, row: rows[i] ?? "" }));
 }

@@ -19,7 +19,14 @@ export async function lookUpIds(
        JOIN logs l ON l.log_id = ?2 JOIN entries e ON e.log = l.log AND e.id = i.value`,
     )
     .bind(JSON.stringify(ids), logId)
-    .all<{ id: string; seq: number; hash: string; leaf: string; content: string | null; salts: string | null }>();
+    .all<{
+      id: string;
+      seq: number;
+      hash: string;
+      leaf: string;
+      content: string | null;
+      salts: string | null;
+    }>();
   return new Map(
     results.map((row) => [
       row.id,

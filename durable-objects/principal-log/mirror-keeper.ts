@@ -74,7 +74,8 @@ export class Mirror {
       return;
     }
     this.#lastPut = Date.now();
-    if (await putCheckpoint(this.#context, check, current.checkpoint)) progressed({ mirroredSize: current.size });
+    if (await putCheckpoint(this.#context, check, current.checkpoint))
+      progressed({ mirroredSize: current.size });
   }
 
   #stop(kind: "ahead" | "fork" | "object", size: number): void {

@@ -7,8 +7,8 @@
  */
 import { equalBytes } from "../../shared/bytes.ts";
 import type { CryptoPort } from "../../shared/crypto/port.ts";
-import { RightEdge } from "../../shared/merkle/edge.ts";
 import { encodeEntryBundle } from "../../shared/merkle/bundle.ts";
+import { RightEdge } from "../../shared/merkle/edge.ts";
 import { coverRange } from "../../shared/merkle/nodes.ts";
 import { entriesPath, TILE_WIDTH, tilePath } from "../../shared/merkle/tiles.ts";
 import { parseCheckpoint } from "../../shared/note/checkpoint.ts";
@@ -75,7 +75,12 @@ export async function archiveTiles(
   let archived = archivedSeq;
   while (archived + TILE_WIDTH <= size) {
     const tile = archived / TILE_WIDTH;
-    const puts: [string, Uint8Array][] = [[`${prefix}/${entriesPath(tile)}`, encodeEntryBundle(leavesOf(context.storage, tile * TILE_WIDTH + 1, TILE_WIDTH))]];
+    const puts: [string, Uint8Array][] = [
+      [
+        `${prefix}/${entriesPath(tile)}`,
+        encodeEntryBundle(leavesOf(context.storage, tile * TILE_WIDTH + 1, TILE_WIDTH)),
+      ],
+    ];
     // Each upper tile becomes full together with the last tile below it.
     for (let level = 0, index = tile; ; level++) {
       const hashes = tree.tile(level, index);
@@ -97,7 +102,11 @@ export async function archiveTiles(
  *
  * @returns whether it was replaced; false: somebody else wrote it meanwhile
  */
-export async function putCheckpoint(context: MirrorContext, checked: MirrorCheck, checkpoint: string): Promise<boolean> {
+export async function putCheckpoint(
+  context: MirrorContext,
+  checked: MirrorCheck,
+  checkpoint: string,
+): Promise<boolean> {
   const onlyIf =
     checked.kind === "consistent" ? { etagMatches: checked.etag } : new Headers({ "If-None-Match": "*" });
   const put = await context.bucket.put(`${context.prefix}/checkpoint`, checkpoint, {

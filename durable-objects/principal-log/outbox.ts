@@ -28,5 +28,9 @@ export function outboxState(
   // The age is read only where it can matter: a log that is a few entries behind is not a day behind.
   const oldest = full || entries < 1000 ? null : storage.oldestAfter(progress.flushedSeq);
   if (!full && (oldest === null || nowMs - oldest < MAX_OUTBOX_AGE_MS)) return null;
-  return unavailable("outbox-full", "D1 has been away for too long: the log takes no more entries until it is back", 30);
+  return unavailable(
+    "outbox-full",
+    "D1 has been away for too long: the log takes no more entries until it is back",
+    30,
+  );
 }

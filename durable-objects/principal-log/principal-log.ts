@@ -18,15 +18,15 @@ import { logEvent } from "../../workers/log-event.ts";
 import { AuditKeys } from "./audit-keys.ts";
 import type { CommitContext, CommitResult, KnownEntry, PendingRequest } from "./commit.ts";
 import { commitGroup, storedEntry } from "./commit.ts";
-import { emptyHead, loadIds, loadPartialTile } from "./start.ts";
 import { consistencyPath, inclusionPaths, rangeEvidence, tileBytes } from "./evidence.ts";
-import { decodeFrame } from "./frame.ts";
 import type { FlushOutcome } from "./flush.ts";
 import { flushToIndex } from "./flush.ts";
+import { decodeFrame } from "./frame.ts";
 import { IdIndex } from "./id-index.ts";
 import { lookUpIds } from "./look-up.ts";
 import { Mirror } from "./mirror-keeper.ts";
 import { outboxState } from "./outbox.ts";
+import { emptyHead, loadIds, loadPartialTile } from "./start.ts";
 import type { Progress, StoredHead } from "./storage.ts";
 import { LogStorage } from "./storage.ts";
 import { TileTree } from "./tree.ts";
@@ -105,7 +105,13 @@ export class PrincipalLog extends DurableObject<Env> {
   async append(request: AppendRequest): Promise<AppendOutcome> {
     const refused = await this.#prepare(request.log, request.epoch);
     if (refused !== null) return refused;
-    const full = outboxState(this.#storage, this.#progress, this.#head?.size ?? 0, this.#outboxBytes, Date.now());
+    const full = outboxState(
+      this.#storage,
+      this.#progress,
+      this.#head?.size ?? 0,
+      this.#outboxBytes,
+      Date.now(),
+    );
     if (full !== null) return full;
     const bytes = request.frame.bytes.length + request.frame.rows.length;
     if (this.#queuedBytes + bytes > MAX_QUEUE_BYTES) {
@@ -119,7 +125,11 @@ export class PrincipalLog extends DurableObject<Env> {
       try {
         known = await this.#lookUp(request.ids);
       } catch {
-        return unavailable("index-unavailable", "whether an id was used before can't be told while D1 is away", 2);
+        return unavailable(
+          "index-unavailable",
+          "whether an id was used before can't be told while D1 is away",
+          2,
+        );
       }
       const outcome = await new Promise<readonly ItemOutcome[] | Unavailable | "look-up-again">((resolve) => {
         this.#queue.push({
@@ -156,7 +166,8 @@ export class PrincipalLog extends DurableObject<Env> {
     if (this.#storage.standingAlarm("index-conflict") !== null) {
       return unavailable("index-conflict", "the index contradicts the log: verify the log", 60);
     }
-    if (this.#progress.flushedSeq < size) return unavailable("index-unavailable", "D1 does not hold the newest entries yet");
+    if (this.#progress.flushedSeq < size)
+      return unavailable("index-unavailable", "D1 does not hold the newest entries yet");
     return { ok: true, size };
   }
 
@@ -175,22 +186,42 @@ export class PrincipalLog extends DurableObject<Env> {
   }
 
   /** Inclusion paths of entries in the tree of a size, the head's by default. */
-  async inclusion(log: LogIdentity, epoch: number, seqs: readonly number[], size: number | null): Promise<InclusionOutcome> {
+  async inclusion(
+    log: LogIdentity,
+    epoch: number,
+    seqs: readonly number[],
+    size: number | null,
+  ): Promise<InclusionOutcome> {
     const refused = await this.#prepare(log, epoch);
     if (refused !== null) return refused;
     const head = this.#headView();
     const of = size ?? head.size;
-    return { ok: true, head, size: of, paths: of > head.size ? [] : inclusionPaths(nativeCrypto, this.#tree, seqs, of) };
+    return {
+      ok: true,
+      head,
+      size: of,
+      paths: of > head.size ? [] : inclusionPaths(nativeCrypto, this.#tree, seqs, of),
+    };
   }
 
   /** The consistency path between two sizes, the second the head's by default. */
-  async consistency(log: LogIdentity, epoch: number, from: number, to: number | null): Promise<ConsistencyOutcome> {
+  async consistency(
+    log: LogIdentity,
+    epoch: number,
+    from: number,
+    to: number | null,
+  ): Promise<ConsistencyOutcome> {
     const refused = await this.#prepare(log, epoch);
     if (refused !== null) return refused;
     const head = this.#headView();
     const size = to ?? head.size;
     const inOrder = from <= size && size <= head.size;
-    return { ok: true, head, size, path: inOrder ? consistencyPath(nativeCrypto, this.#tree, from, size) : null };
+    return {
+      ok: true,
+      head,
+      size,
+      path: inOrder ? consistencyPath(nativeCrypto, this.#tree, from, size) : null,
+    };
   }
 
   /** The bytes of a tile or bundle, as wide as its path says; null where the log has none so wide. */
@@ -282,7 +313,11 @@ export class PrincipalLog extends DurableObject<Env> {
     try {
       await this.#requireMirror().compareOnce();
     } catch {
-      return unavailable("mirror-unavailable", "the mirrored head could not be read; a log starts only after it was", 2);
+      return unavailable(
+        "mirror-unavailable",
+        "the mirrored head could not be read; a log starts only after it was",
+        2,
+      );
     }
     const stoppedNow = this.#storage.standingAlarm("stopped");
     return stoppedNow === null ? null : unavailable("log-stopped", stoppedNow, 3600);
@@ -385,7 +420,10 @@ export class PrincipalLog extends DurableObject<Env> {
       this.#tree.adopt(result.head.size, result.partial);
       for (const [id, seq] of result.stored) this.#ids.add(id, seq);
       this.#ids.setFutureUntil(result.head.futureUntil);
-      this.#ids.evict(this.#progress.flushedSeq, (seq) => this.#storage.segmentOf(seq)?.recordedAtMs ?? Date.now());
+      this.#ids.evict(
+        this.#progress.flushedSeq,
+        (seq) => this.#storage.segmentOf(seq)?.recordedAtMs ?? Date.now(),
+      );
       this.#outboxBytes += result.storedBytes;
       void this.#arm(FLUSH_DELAY_MS);
     }
@@ -417,10 +455,11 @@ export class PrincipalLog extends DurableObject<Env> {
         this.#outboxBytes = this.#storage.bytesAfter(seq);
       },
     );
-    if (!outcome.ok) logEvent(outcome.reason === "conflict" ? "index-conflict" : "index-unavailable", {
-      object: this.ctx.id.name ?? "",
-      detail: outcome.detail,
-    });
+    if (!outcome.ok)
+      logEvent(outcome.reason === "conflict" ? "index-conflict" : "index-unavailable", {
+        object: this.ctx.id.name ?? "",
+        detail: outcome.detail,
+      });
     return outcome;
   }
 
@@ -463,7 +502,11 @@ export class PrincipalLog extends DurableObject<Env> {
     this.#dirty = null;
     const { identity } = this.#open;
     try {
-      await this.env.TENANT_DIRECTORY.getByName(identity.tenant).settle(identity.principal, identity.generation, settled);
+      await this.env.TENANT_DIRECTORY.getByName(identity.tenant).settle(
+        identity.principal,
+        identity.generation,
+        settled,
+      );
     } catch {
       // A log that stays listed as dirty costs a reader one call and nothing else.
     }

@@ -4,18 +4,23 @@
  * @module
  */
 import type { CryptoPort } from "../../shared/crypto/port.ts";
-import { EMPTY_ROOT, leafHash } from "../../shared/merkle/hash.ts";
+import { parseRow } from "../../shared/entry/row.ts";
 import { RightEdge } from "../../shared/merkle/edge.ts";
+import { EMPTY_ROOT, leafHash } from "../../shared/merkle/hash.ts";
 import { TILE_WIDTH } from "../../shared/merkle/tiles.ts";
 import { signCheckpoint } from "../../shared/note/checkpoint.ts";
-import { parseRow } from "../../shared/entry/row.ts";
 import type { OpenAuditKey } from "./audit-keys.ts";
 import { decodeBytes } from "./frame.ts";
 import { IdIndex, MAX_REMEMBERED_IDS } from "./id-index.ts";
 import type { LogStorage, StoredHead } from "./storage.ts";
 
 /** The signed head of a log without entries: size 0, hash = log id, root SHA-256(""). */
-export function emptyHead(crypto: CryptoPort, origin: string, logId: Uint8Array, key: OpenAuditKey): StoredHead {
+export function emptyHead(
+  crypto: CryptoPort,
+  origin: string,
+  logId: Uint8Array,
+  key: OpenAuditKey,
+): StoredHead {
   return {
     size: 0,
     lastHash: logId,

@@ -157,7 +157,10 @@ export class LogStorage {
   *segmentsFrom(seq: number): Generator<Segment> {
     const first = this.#first("SELECT max(first_seq) AS first_seq FROM segments WHERE first_seq <= ?", seq);
     const from = Number(first?.first_seq ?? seq);
-    for (const row of this.#sql.exec("SELECT * FROM segments WHERE first_seq >= ? ORDER BY first_seq", from)) {
+    for (const row of this.#sql.exec(
+      "SELECT * FROM segments WHERE first_seq >= ? ORDER BY first_seq",
+      from,
+    )) {
       yield segmentOf(row);
     }
   }
@@ -167,13 +170,20 @@ export class LogStorage {
     for (const row of this.#sql.exec(
       "SELECT first_seq, count, recorded_at_ms FROM segments ORDER BY first_seq DESC",
     )) {
-      yield { firstSeq: Number(row.first_seq), count: Number(row.count), recordedAtMs: Number(row.recorded_at_ms) };
+      yield {
+        firstSeq: Number(row.first_seq),
+        count: Number(row.count),
+        recordedAtMs: Number(row.recorded_at_ms),
+      };
     }
   }
 
   /** The segment that holds the entry. */
   segmentOf(seq: number): Segment | null {
-    const row = this.#first("SELECT * FROM segments WHERE first_seq <= ? ORDER BY first_seq DESC LIMIT 1", seq);
+    const row = this.#first(
+      "SELECT * FROM segments WHERE first_seq <= ? ORDER BY first_seq DESC LIMIT 1",
+      seq,
+    );
     if (row === undefined) return null;
     const segment = segmentOf(row);
     return seq < segment.firstSeq + segment.count ? segment : null;

@@ -5,8 +5,8 @@
  * @module
  */
 import { concat } from "../../shared/bytes.ts";
-import { RunsealError } from "../../shared/errors.ts";
 import type { CryptoPort } from "../../shared/crypto/port.ts";
+import { RunsealError } from "../../shared/errors.ts";
 import { HASH_BYTES as HASH } from "../../shared/merkle/hash.ts";
 import type { NodeCoord, TreeNode } from "../../shared/merkle/nodes.ts";
 import { nodeFromTile, nodeInTile, TILE_HEIGHT, TILE_WIDTH } from "../../shared/merkle/tiles.ts";

@@ -108,7 +108,12 @@ export type RangeOutcome = ({ readonly ok: true } & RangeEvidence) | Unavailable
 
 /** Inclusion paths in the tree of `size`, one per entry; none where an entry is not in that tree. */
 export type InclusionOutcome =
-  | { readonly ok: true; readonly head: HeadView; readonly size: number; readonly paths: readonly Uint8Array[] }
+  | {
+      readonly ok: true;
+      readonly head: HeadView;
+      readonly size: number;
+      readonly paths: readonly Uint8Array[];
+    }
   | Unavailable;
 
 /** A consistency path to the tree of `size`; null where the sizes are not in order. */

@@ -139,9 +139,9 @@ export class TenantDirectory extends DurableObject<Env> {
 
   /** A page of principals by name, after the given one. */
   principals(after: string, limit: number): PrincipalRecord[] {
-    return [...this.#sql.exec<Row>("SELECT * FROM principals WHERE name > ? ORDER BY name LIMIT ?", after, limit)].map(
-      principalOf,
-    );
+    return [
+      ...this.#sql.exec<Row>("SELECT * FROM principals WHERE name > ? ORDER BY name LIMIT ?", after, limit),
+    ].map(principalOf);
   }
 
   /** Notes that D1 may lack entries of the log. */

@@ -9,7 +9,10 @@ import { REPORTERS } from "../entry/leaf.ts";
 import { SCOPES } from "./scopes.ts";
 
 const hex = (bytes: number) =>
-  z.string().regex(new RegExp(`^[0-9a-f]{${2 * bytes}}$`)).describe(`${bytes} bytes of lower-case hex`);
+  z
+    .string()
+    .regex(new RegExp(`^[0-9a-f]{${2 * bytes}}$`))
+    .describe(`${bytes} bytes of lower-case hex`);
 
 export const Hash = hex(32);
 export const HexId = hex(16);
@@ -167,7 +170,10 @@ export const TenantAnswer = z.object({
 export const ApiKeyIn = z.strictObject({
   name: z.string().min(1).max(200),
   scopes: z.array(z.enum(SCOPES)).min(1),
-  principals: z.array(z.union([z.literal("*"), PrincipalName])).min(1).max(1000),
+  principals: z
+    .array(z.union([z.literal("*"), PrincipalName]))
+    .min(1)
+    .max(1000),
 });
 export const ApiKeyOut = z.object({
   id: HexId,
@@ -177,7 +183,9 @@ export const ApiKeyOut = z.object({
   created_at: Time,
   revoked_at: Time.nullable(),
 });
-export const ApiKeyCreated = ApiKeyOut.extend({ api_key: z.string().describe("shown here and nowhere else") });
+export const ApiKeyCreated = ApiKeyOut.extend({
+  api_key: z.string().describe("shown here and nowhere else"),
+});
 
 export const PrincipalIn = z.strictObject({ name: OpaqueId });
 export const PrincipalOut = z.object({
@@ -205,7 +213,13 @@ export const RegistryAnswer = z.object({
   registry_id: Hash,
   epoch: z.int(),
   origin: z.string(),
-  records: z.array(z.object({ epoch: z.int(), record: z.string(), signatures: z.array(z.object({ key: hex(32), signature: hex(64) })) })),
+  records: z.array(
+    z.object({
+      epoch: z.int(),
+      record: z.string(),
+      signatures: z.array(z.object({ key: hex(32), signature: hex(64) })),
+    }),
+  ),
 });
 
 export const ProblemDocument = z.looseObject({

@@ -4,7 +4,17 @@
  * @module
  */
 
-export const SCOPES = ["create", "read", "ingest", "verify", "recheck", "policy", "keys", "admin", "anchor"] as const;
+export const SCOPES = [
+  "create",
+  "read",
+  "ingest",
+  "verify",
+  "recheck",
+  "policy",
+  "keys",
+  "admin",
+  "anchor",
+] as const;
 export type Scope = (typeof SCOPES)[number];
 
 /** Whether the text names a scope. */

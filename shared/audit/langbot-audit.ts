@@ -8,6 +8,7 @@ import { authorizedTools } from "./langbot-authorization.ts";
 import { LedgerCalls } from "./langbot-calls.ts";
 import { isCreatedAfter, type LedgerQuery, MAX_CANDIDATES } from "./langbot-query.ts";
 import {
+  type ExpectedToolCall,
   envIssue,
   type LedgerFailure,
   type LedgerReport,
@@ -18,12 +19,11 @@ import {
 import type { Column, LedgerEvent, LedgerRow, LedgerRun } from "./langbot-rows.ts";
 import { argumentErrorSignal, diagnosticText, forbiddenSignal, hasResultText } from "./langbot-signals.ts";
 import { decodePythonJson } from "./python-json.ts";
-import { PythonFailure, pyEqual, pyStr, pyTruth, type PyValue } from "./python-value.ts";
+import { PythonFailure, type PyValue, pyEqual, pyStr, pyTruth } from "./python-value.ts";
 
 const NATIVE_REASON =
   "External runner tool telemetry is not a LangBot Host tool call; the runner's own permission system governs it.";
-const RECOVERED_REASON =
-  "The model continued with a later successful tool call and the run completed.";
+const RECOVERED_REASON = "The model continued with a later successful tool call and the run completed.";
 const NO_TOOLS_REASON = "The run authorization snapshot exposes no tools.";
 
 interface Loaded {
@@ -232,7 +232,7 @@ export class LedgerAudit {
     };
   }
 
-  #expected(failures: LedgerFailure[]): LedgerReport["expected_tool_call"] & (object | null) {
+  #expected(failures: LedgerFailure[]): ExpectedToolCall | null {
     const { toolName, parameters, resultText } = this.#query;
     if (toolName === undefined) return null;
     const { expectedStarts, expectedCompletions, expectedText } = this.#calls.sums();

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { isBlank, PythonFailure, pyStr, pyTruth, pyTypeName, type PyValue } from "./python-value.ts";
+import { isBlank, PythonFailure, type PyValue, pyStr, pyTruth, pyTypeName } from "./python-value.ts";
 
 /** A tool of the snapshot, and what its entry lacks. */
 export interface IncompleteTool {

@@ -4,8 +4,8 @@
  * @module
  */
 import { decodePythonJson } from "./python-json.ts";
-import { PythonFailure, type PyValue } from "./python-value.ts";
 import { naiveUtcText } from "./python-time.ts";
+import { PythonFailure, type PyValue } from "./python-value.ts";
 
 /** The script's arguments, by the names of its options. An empty text is an absent one, as there. */
 export interface LedgerArguments {

@@ -6,13 +6,10 @@
  */
 import type { Missing } from "../entry/view.ts";
 import { decodePythonJson } from "./python-json.ts";
-import { pyStr, type PyValue } from "./python-value.ts";
+import { type PyValue, pyStr } from "./python-value.ts";
 
 /** A column of JSON: its text as it is stored, a value that is decoded already, or why there is neither. */
-export type Column =
-  | { readonly text: string }
-  | { readonly value: PyValue }
-  | { readonly missing: Missing };
+export type Column = { readonly text: string } | { readonly value: PyValue } | { readonly missing: Missing };
 
 /** What the audit reads of a row of `agent_run`. Texts are null where the column is NULL. */
 export interface LedgerRow {

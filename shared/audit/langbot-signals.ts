@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { PYTHON_SPACE, pyJson, pyStr, type PyValue } from "./python-value.ts";
+import { PYTHON_SPACE, type PyValue, pyJson, pyStr } from "./python-value.ts";
 
 // The patterns are Python's with re.IGNORECASE: an i is also a dotless or a dotted one, white space and digits are
 // Unicode's, and a word ends where a letter, digit or underscore of any script does.

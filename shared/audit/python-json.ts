@@ -63,7 +63,8 @@ class Decoder {
   }
 
   document(): PyValue {
-    if (this.#text.startsWith("\ufeff")) throw this.#refusal("Unexpected UTF-8 BOM (decode using utf-8-sig)", 0);
+    if (this.#text.startsWith("\ufeff"))
+      throw this.#refusal("Unexpected UTF-8 BOM (decode using utf-8-sig)", 0);
     this.#space();
     const value = this.#value(0);
     this.#space();

@@ -6,8 +6,10 @@
  */
 import { PythonFailure, pyRepr } from "./python-value.ts";
 
-const ISO =
-  /^(?:(\d{4})-(\d\d)-(\d\d)|(\d{4})(\d\d)(\d\d)|(\d{4})-?W(\d\d)(?:-?(\d))?)(?:[^](\d\d)(?::?(\d\d)(?::?(\d\d)(?:[.,](\d+))?)?)?(?:([+-])(\d\d)(?::?(\d\d)(?::?(\d\d)(?:\.\d+)?)?)?)?)?$/u;
+const DATE =
+  /^(?:(?<year>\d{4})-(?<month>\d\d)-(?<day>\d\d)|(?<year2>\d{4})(?<month2>\d\d)(?<day2>\d\d)|(?<isoYear>\d{4})-?W(?<week>\d\d)(?:-?(?<weekday>\d))?)/;
+const TIME =
+  /^(?<hour>\d\d)(?::?(?<minute>\d\d)(?::?(?<second>\d\d)(?:[.,](?<fraction>\d+))?)?)?(?:(?<sign>[+-])(?<hours>\d\d)(?::?(?<minutes>\d\d)(?::?(?<seconds>\d\d)(?:\.\d+)?)?)?)?$/;
 const DAY = 86_400_000;
 
 /**
@@ -16,28 +18,44 @@ const DAY = 86_400_000;
  */
 export function naiveUtcText(text: string): string {
   const iso = text.replaceAll("Z", "+00:00");
-  const parts = ISO.exec(iso);
-  if (parts === null) throw new PythonFailure(`Invalid isoformat string: ${pyRepr(iso)}`);
-  const [, , , , , , , weekYear, week, weekday = "1", hour = "0", minute = "0", second = "0", fraction = ""] =
-    parts;
-  const day =
-    weekYear === undefined
-      ? dayOf(Number(parts[1] ?? parts[4]), Number(parts[2] ?? parts[5]), Number(parts[3] ?? parts[6]))
-      : dayOfWeek(Number(weekYear), Number(week), Number(weekday));
-  if (Number(hour) > 23) throw new PythonFailure("hour must be in 0..23");
-  if (Number(minute) > 59) throw new PythonFailure("minute must be in 0..59");
-  if (Number(second) > 59) throw new PythonFailure("second must be in 0..59");
-  const [, , , , , , , , , , , , , , sign, offsetHour = "0", offsetMinute = "0", offsetSecond = "0"] = parts;
-  const offset = Number(offsetHour) * 3600 + Number(offsetMinute) * 60 + Number(offsetSecond);
-  if (offset >= DAY / 1000 || Number(offsetMinute) > 59)
+  const date = DATE.exec(iso);
+  if (date === null) throw malformed(iso);
+  // Any one character separates the time from the date.
+  const [, ...rest] = iso.slice(date[0].length);
+  const hasTime = iso.length > date[0].length;
+  const time = TIME.exec(rest.join(""));
+  if (hasTime && time === null) throw malformed(iso);
+  const { year, month, day, year2, month2, day2, isoYear, week, weekday = "1" } = date.groups ?? {};
+  const midnight =
+    isoYear === undefined
+      ? dayOf(Number(year ?? year2), Number(month ?? month2), Number(day ?? day2))
+      : dayOfWeek(Number(isoYear), Number(week), Number(weekday));
+  const seconds = secondsOf(time?.groups ?? {});
+  const instant = new Date(midnight + seconds * 1000);
+  const inRange = instant.getUTCFullYear() >= 1 && instant.getUTCFullYear() <= 9999;
+  if (!inRange) throw new PythonFailure("date value out of range");
+  const whole = instant.toISOString();
+  const fraction = (time?.groups?.fraction ?? "").slice(0, 6).padEnd(6, "0");
+  return `${whole.slice(0, 10)} ${whole.slice(11, 19)}.${fraction}`;
+}
+
+function malformed(iso: string): PythonFailure {
+  return new PythonFailure(`Invalid isoformat string: ${pyRepr(iso)}`);
+}
+
+/** Seconds from midnight UTC. */
+function secondsOf(groups: Readonly<Record<string, string | undefined>>): number {
+  const part = (name: string): number => Number(groups[name] ?? "0");
+  if (part("hour") > 23) throw new PythonFailure("hour must be in 0..23");
+  if (part("minute") > 59) throw new PythonFailure("minute must be in 0..59");
+  if (part("second") > 59) throw new PythonFailure("second must be in 0..59");
+  const offset = part("hours") * 3600 + part("minutes") * 60 + part("seconds");
+  if (offset * 1000 >= DAY)
     throw new PythonFailure(
       "offset must be a timedelta strictly between -timedelta(hours=24) and timedelta(hours=24).",
     );
-  const seconds = Number(hour) * 3600 + Number(minute) * 60 + Number(second) - (sign === "-" ? -offset : offset);
-  const time = new Date(day + seconds * 1000);
-  if (time.getUTCFullYear() < 1 || time.getUTCFullYear() > 9999) throw new PythonFailure("date value out of range");
-  const whole = time.toISOString();
-  return `${whole.slice(0, 10)} ${whole.slice(11, 19)}.${fraction.slice(0, 6).padEnd(6, "0")}`;
+  const east = groups.sign === "-" ? -offset : offset;
+  return part("hour") * 3600 + part("minute") * 60 + part("second") - east;
 }
 
 function dayOf(year: number, month: number, day: number): number {

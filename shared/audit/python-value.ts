@@ -14,7 +14,8 @@ export class PythonFailure extends Error {
 }
 
 /** White space in the sense of `str.isspace` and of a pattern's `\s`. For use inside of a character class. */
-export const PYTHON_SPACE = "\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
+export const PYTHON_SPACE =
+  "\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
 const ONLY_SPACE = new RegExp(`^[${PYTHON_SPACE}]*$`);
 
 /** Whether `text.strip()` leaves nothing. */

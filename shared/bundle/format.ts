@@ -84,7 +84,7 @@ export type BundleLine = RegistryLine | LeafLine | FieldsLine | HashLine | Check
 /** Why a line can't be read; the messages name members, never values. */
 export class BundleError extends RunsealError<"malformed-bundle" | "unsupported-bundle"> {
   override readonly name = "BundleError";
-  /** Whether the text ends inside a JSON value, as that of a file does which was cut. */
+  /** Whether the line is no JSON and does not end as one does: the last line of a file that was cut. */
   readonly cut: boolean;
 
   constructor(code: "malformed-bundle" | "unsupported-bundle", message: string, cut = false) {

@@ -50,7 +50,10 @@ export class FieldCommitter {
     writer.bytes(salt);
     writer.text(text);
     const encoded = writer.finish();
-    return { commitment: this.#crypto.sha256(encoded), textBytes: textBytesOf(encoded.length, section, name) };
+    return {
+      commitment: this.#crypto.sha256(encoded),
+      textBytes: textBytesOf(encoded.length, section, name),
+    };
   }
 }
 

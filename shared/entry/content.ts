@@ -24,7 +24,8 @@ export function splitSections(text: string): FieldTexts {
     const reader = new JsonReader(text);
     reader.enterObject();
     for (let section = reader.nextKey(); section !== null; section = reader.nextKey()) {
-      if (!isSection(section)) throw new RunsealError("malformed-content", "the content names a section that is none");
+      if (!isSection(section))
+        throw new RunsealError("malformed-content", "the content names a section that is none");
       const fields = new Map<string, string>();
       reader.enterObject();
       for (let name = reader.nextKey(); name !== null; name = reader.nextKey()) {

@@ -3,14 +3,13 @@
  *
  * @module
  */
-import { fromUtf8 } from "../bytes.ts";
 import type { CborValue } from "../cbor/decode.ts";
-import { decodeCbor } from "../cbor/decode.ts";
 import { RunsealError } from "../errors.ts";
 import { isOpaqueId } from "../ids.ts";
 import type { Actor, Commitments, Leaf, Reporter, TaggedSection } from "./leaf.ts";
 import { ENTRY_TAG, LEAF_MEMBERS, REPORTERS } from "./leaf.ts";
 import { MAX_FIELDS, MAX_LEAF_BYTES } from "./limits.ts";
+import { decodeTagged } from "./tagged-array.ts";
 
 const UINT64 = 1n << 64n;
 const FIELD_NAME = /^[a-z0-9_.]{1,64}$/;
@@ -89,41 +88,16 @@ function clientOf(value: CborValue | undefined): Leaf["client"] {
   return { key: bytes(key, 32, "client"), signature: bytes(signature, 64, "client") };
 }
 
-/** The text that a CBOR array begins with, where it begins with one; the rest is not looked at. */
-function leadingText(data: Uint8Array): string | null {
-  const info = (data[0] ?? 0) & 0x1f;
-  if ((data[0] ?? 0) >> 5 !== 4 || info > 27) return null;
-  const at = info < 24 ? 1 : 1 + 2 ** (info - 24);
-  const short = (data[at] ?? 0) & 0x1f;
-  if ((data[at] ?? 0) >> 5 !== 3 || short > 24) return null;
-  const begin = short < 24 ? at + 1 : at + 2;
-  const length = short < 24 ? short : (data[at + 1] ?? 0);
-  return fromUtf8(data.subarray(begin, begin + length));
-}
-
-/** The items of an array that is of another version may be of types that this version does not read. */
-function decodeArray(data: Uint8Array): readonly CborValue[] {
-  let value: CborValue;
-  try {
-    value = decodeCbor(data);
-  } catch (error) {
-    const other = error instanceof RunsealError && error.code === "unsupported-cbor" ? leadingText(data) : null;
-    if (other === null || other === ENTRY_TAG) throw error;
-    value = [other];
-  }
-  if (!Array.isArray(value) || typeof value[0] !== "string") throw malformed("shape");
-  if (value[0] === ENTRY_TAG) return value;
-  throw new RunsealError("unsupported-leaf", "the leaf's tag is not one that this version knows");
-}
-
 /**
  * The leaf in these bytes.
  *
  * @throws `RunsealError` with code `unsupported-leaf` for a well-formed array of another tag or version, and
- * `malformed-cbor`, `unsupported-cbor` or `malformed-leaf` for anything that is no leaf
+ * `malformed-cbor`, `unsupported-cbor`, `not-tagged` or `malformed-leaf` for anything that is no leaf
  */
 export function decodeLeaf(data: Uint8Array): Leaf {
-  const value = decodeArray(data);
+  const value = decodeTagged(data, ENTRY_TAG);
+  if (value === null)
+    throw new RunsealError("unsupported-leaf", "the leaf's tag is not one that this version knows");
   if (value.length !== LEAF_MEMBERS) throw malformed("shape");
   if (data.length > MAX_LEAF_BYTES) throw malformed("length");
   const kind = value[7];

@@ -19,7 +19,10 @@ export type FieldForm =
 
 /** Whether the canonical text has one of the special names somewhere: most have none, and need no second reading. */
 export function mayBeSpecial(text: string): boolean {
-  return text.startsWith("{") && (text.includes('"$value"') || text.includes('"$commitment"') || text.includes('"$salt"'));
+  return (
+    text.startsWith("{") &&
+    (text.includes('"$value"') || text.includes('"$commitment"') || text.includes('"$salt"'))
+  );
 }
 
 /** The members of the value, where it is an object with one of the special names; else null. */
@@ -28,7 +31,8 @@ function specialMembers(text: string): ReadonlyMap<string, string> | null {
   const members = new Map<string, string>();
   const reader = new JsonReader(text);
   reader.enterObject();
-  for (let key = reader.nextKey(); key !== null; key = reader.nextKey()) members.set(key, reader.readCanonical());
+  for (let key = reader.nextKey(); key !== null; key = reader.nextKey())
+    members.set(key, reader.readCanonical());
   return MEMBERS.some((name) => members.has(name)) ? members : null;
 }
 

@@ -5,8 +5,9 @@
  *
  * @module
  */
-import { CborWriter } from "../cbor/encode.ts";
+
 import { concat } from "../bytes.ts";
+import { CborWriter } from "../cbor/encode.ts";
 import type { SectionName } from "./commitment.ts";
 
 export const ENTRY_TAG = "runseal.entry.v1";

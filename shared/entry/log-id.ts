@@ -21,7 +21,8 @@ export interface LogName {
   readonly generation: number;
 }
 
-const ORIGIN = /^([A-Za-z0-9][A-Za-z0-9.:-]{0,252})\/t\/([0-9a-f]{32})\/p\/([0-9a-f]{32})\.([1-9][0-9]{0,8})$/;
+const ORIGIN =
+  /^([A-Za-z0-9][A-Za-z0-9.:-]{0,252})\/t\/([0-9a-f]{32})\/p\/([0-9a-f]{32})\.([1-9][0-9]{0,8})$/;
 
 /** The origin line and key name of a log: `<host>/t/<tenant>/p/<principal>.<generation>`. */
 export function formatOrigin(name: LogName): string {
@@ -33,7 +34,10 @@ export function parseOrigin(origin: string): LogName {
   const match = ORIGIN.exec(origin);
   const [, host, tenant, principal, generation] = match ?? [];
   if (host === undefined || tenant === undefined || principal === undefined || generation === undefined) {
-    throw new RunsealError("bad-origin", "the origin is not of the form host/t/TENANT/p/PRINCIPAL.GENERATION");
+    throw new RunsealError(
+      "bad-origin",
+      "the origin is not of the form host/t/TENANT/p/PRINCIPAL.GENERATION",
+    );
   }
   return { host, tenant, principal, generation: Number(generation) };
 }

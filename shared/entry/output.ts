@@ -34,7 +34,8 @@ function sectionText(section: SectionName, tag: string | null, leaf: Leaf, value
   const members: string[] = [];
   const tagMember = TAG_MEMBER[section];
   if (tagMember !== null && tag !== null) members.push(`"${tagMember}":${JSON.stringify(tag)}`);
-  if (texts !== undefined) for (const [name, text] of texts) members.push(`"${name}":${writeFieldForm(text)}`);
+  if (texts !== undefined)
+    for (const [name, text] of texts) members.push(`"${name}":${writeFieldForm(text)}`);
   for (const [name, commitment] of sectionCommitments(leaf, section)) {
     // A field without its value (never sent, or erased) shows as what was committed.
     if (texts?.has(name) !== true) members.push(`"${name}":{"$commitment":"${toHex(commitment)}"}`);
@@ -43,7 +44,11 @@ function sectionText(section: SectionName, tag: string | null, leaf: Leaf, value
 }
 
 /** JSON text of the entry. `extra` holds further members, as JSON texts by name. */
-export function entryText(stored: StoredEntry, leaf: Leaf, extra: Readonly<Record<string, string>> = {}): string {
+export function entryText(
+  stored: StoredEntry,
+  leaf: Leaf,
+  extra: Readonly<Record<string, string>> = {},
+): string {
   const values = stored.content === null ? new Map() : splitSections(stored.content);
   const members: [string, string][] = [
     ["seq", String(stored.seq)],
@@ -65,7 +70,10 @@ export function entryText(stored: StoredEntry, leaf: Leaf, extra: Readonly<Recor
   members.push(["reporter", JSON.stringify(leaf.submitter.reporter)]);
   if (leaf.actor !== null) {
     const { type, id, codeHash } = leaf.actor;
-    members.push(["actor", JSON.stringify(codeHash === null ? { type, id } : { type, id, code_hash: toHex(codeHash) })]);
+    members.push([
+      "actor",
+      JSON.stringify(codeHash === null ? { type, id } : { type, id, code_hash: toHex(codeHash) }),
+    ]);
   }
   for (const section of SECTIONS) {
     const tag = section === "action" ? null : (leaf[section]?.tag ?? null);

@@ -4,12 +4,13 @@
  *
  * @module
  */
+
+import { RunsealError } from "../errors.ts";
 import { JsonError } from "../json/errors.ts";
 import { JsonReader } from "../json/reader.ts";
 import { decodeUtf8 } from "../json/utf8.ts";
-import { RunsealError } from "../errors.ts";
 import { MAX_BATCH_ENTRIES } from "./limits.ts";
-import type { PreparedEntry, PrepareContext } from "./prepare.ts";
+import type { PrepareContext, PreparedEntry } from "./prepare.ts";
 import { prepareEntry } from "./prepare.ts";
 
 export interface EntryProblem {

@@ -18,8 +18,8 @@ import { refuse } from "./entry-error.ts";
 import { mayBeSpecial, readFieldForm } from "./field-form.ts";
 import type { Actor, LeafBody, Reporter, TaggedSection } from "./leaf.ts";
 import { encodeLeafBody, LEAF_OVERHEAD_BYTES, REPORTERS } from "./leaf.ts";
-import { formatRow } from "./row.ts";
 import { MAX_ENTRY_BYTES, MAX_FIELDS, MAX_LEAF_BYTES, MAX_VALUE_BYTES } from "./limits.ts";
+import { formatRow } from "./row.ts";
 
 export { EntryError } from "./entry-error.ts";
 
@@ -88,7 +88,11 @@ function stringAt(reader: JsonReader, pointer: string): string {
   return reader.readString();
 }
 
-function nullable<T>(reader: JsonReader, read: (reader: JsonReader, pointer: string) => T, pointer: string): T | null {
+function nullable<T>(
+  reader: JsonReader,
+  read: (reader: JsonReader, pointer: string) => T,
+  pointer: string,
+): T | null {
   if (reader.peek() !== "null") return read(reader, pointer);
   reader.readLiteral();
   return null;
@@ -96,7 +100,8 @@ function nullable<T>(reader: JsonReader, read: (reader: JsonReader, pointer: str
 
 function opaqueAt(reader: JsonReader, pointer: string): string {
   const text = stringAt(reader, pointer);
-  if (!isOpaqueId(text)) throw refuse("invalid-field", pointer, "an identifier has 1 to 128 of A-Z a-z 0-9 . _ : -");
+  if (!isOpaqueId(text))
+    throw refuse("invalid-field", pointer, "an identifier has 1 to 128 of A-Z a-z 0-9 . _ : -");
   return text;
 }
 
@@ -117,12 +122,20 @@ function timeAt(reader: JsonReader, pointer: string): bigint {
   try {
     return parseTime(text);
   } catch {
-    throw refuse("invalid-field", pointer, "a time is RFC 3339 with at most nine fractional digits, from 1970 on");
+    throw refuse(
+      "invalid-field",
+      pointer,
+      "a time is RFC 3339 with at most nine fractional digits, from 1970 on",
+    );
   }
 }
 
 /** Reads an object's members through handlers by name. */
-function objectAt(reader: JsonReader, pointer: string, members: Readonly<Record<string, (at: string) => void>>): void {
+function objectAt(
+  reader: JsonReader,
+  pointer: string,
+  members: Readonly<Record<string, (at: string) => void>>,
+): void {
   if (reader.peek() !== "object") throw refuse("invalid-field", pointer, "an object is expected");
   reader.enterObject();
   for (let name = reader.nextKey(); name !== null; name = reader.nextKey()) {
@@ -165,7 +178,8 @@ function clientAt(reader: JsonReader, pointer: string): LeafBody["client"] {
     },
   });
   if (key === null) throw refuse("missing-field", `${pointer}/key`, "a client signature names its key");
-  if (signature === null) throw refuse("missing-field", `${pointer}/signature`, "a client names its signature");
+  if (signature === null)
+    throw refuse("missing-field", `${pointer}/signature`, "a client names its signature");
   return { key, signature };
 }
 
@@ -266,7 +280,8 @@ function readDraft(reader: JsonReader): Draft {
 function reporterAt(reader: JsonReader, pointer: string): Reporter {
   const text = stringAt(reader, pointer);
   const reporter = REPORTERS.find((one) => one === text);
-  if (reporter === undefined) throw refuse("invalid-field", pointer, `a reporter is one of ${REPORTERS.join(", ")}`);
+  if (reporter === undefined)
+    throw refuse("invalid-field", pointer, `a reporter is one of ${REPORTERS.join(", ")}`);
   return reporter;
 }
 
@@ -314,10 +329,16 @@ export function prepareEntry(reader: JsonReader, context: PrepareContext): Prepa
   }
   const problem = validateEntrySections(
     spec,
-    new Map([...draft.sections].map(([name, { tag, texts, commitments }]) => [name, { tag, texts, commitments }])),
+    new Map(
+      [...draft.sections].map(([name, { tag, texts, commitments }]) => [name, { tag, texts, commitments }]),
+    ),
   );
   if (problem !== null) {
-    throw refuse(problem.code === "unknown-section" ? "unknown-field" : problem.code, problem.pointer, problem.message);
+    throw refuse(
+      problem.code === "unknown-section" ? "unknown-field" : problem.code,
+      problem.pointer,
+      problem.message,
+    );
   }
   let count = 0;
   let bytes = 0;
@@ -352,13 +373,22 @@ export function prepareEntry(reader: JsonReader, context: PrepareContext): Prepa
     client: draft.client,
   };
   if (body.client !== null && context.verifyClient?.(body) !== true) {
-    throw refuse("unknown-client-key", "/client", "the key is not registered, or its signature does not verify");
+    throw refuse(
+      "unknown-client-key",
+      "/client",
+      "the key is not registered, or its signature does not verify",
+    );
   }
   const encoded = encodeLeafBody(body);
   if (encoded.length + LEAF_OVERHEAD_BYTES > MAX_LEAF_BYTES) {
     throw refuse("leaf-too-large", "", "the signed bytes of an entry are at most 16 KiB");
   }
-  return { id: body.id, kind: body.kind, body: encoded, row: rowOf(body, draft, `{${values.join(",")}}`, `{${salts.join(",")}}`) };
+  return {
+    id: body.id,
+    kind: body.kind,
+    body: encoded,
+    row: rowOf(body, draft, `{${values.join(",")}}`, `{${salts.join(",")}}`),
+  };
 }
 
 function taggedOf(

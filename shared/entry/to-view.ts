@@ -21,7 +21,10 @@ export function viewOf(leaf: Leaf, hash: string, content: string | null): EntryV
     const out = new Map<string, FieldView>();
     for (const name of sectionCommitments(leaf, section).keys()) {
       const text = texts?.get(section)?.get(name);
-      out.set(name, text === undefined ? { missing: texts === null ? "erased" : "commitment-only" } : { text });
+      out.set(
+        name,
+        text === undefined ? { missing: texts === null ? "erased" : "commitment-only" } : { text },
+      );
     }
     return out;
   };
@@ -40,7 +43,11 @@ export function viewOf(leaf: Leaf, hash: string, content: string | null): EntryV
     actor:
       actor === null
         ? null
-        : { type: actor.type, id: actor.id, code_hash: actor.codeHash === null ? null : toHex(actor.codeHash) },
+        : {
+            type: actor.type,
+            id: actor.id,
+            code_hash: actor.codeHash === null ? null : toHex(actor.codeHash),
+          },
     action: fields("action"),
     authorization:
       leaf.authorization === null ? null : { type: leaf.authorization.tag, fields: fields("authorization") },

@@ -73,8 +73,12 @@ export function isLowSurrogate(unit: number): boolean {
   return unit >= 0xdc00 && unit <= 0xdfff;
 }
 
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what has to be escaped
+const MAY_NEED_ESCAPES = /["\\<>&\u0000-\u001f\u2028\u2029]/;
+
 /** A JSON string token of the text, in the given form. Lone surrogates are kept: check before where it matters. */
 export function quote(text: string, form: JsonForm = "hash"): string {
+  if (!MAY_NEED_ESCAPES.test(text)) return `"${text}"`;
   const table = ESCAPES[form];
   let out = '"';
   let from = 0;

@@ -42,7 +42,12 @@ export function parseJsonValue(text: string): JsonValue {
 
 /** The canonical text of the tree. Throws `JsonError` where it nests too deep or a text is no Unicode text. */
 export function jsonText(value: JsonValue): string {
-  return write(value, []);
+  try {
+    return write(value, 0, null);
+  } catch {
+    // Once more with the way kept, for the refusal's pointer.
+    return write(value, 0, []);
+  }
 }
 
 function parseTree(reader: JsonReader): JsonValue {
@@ -71,29 +76,45 @@ function parseTree(reader: JsonReader): JsonValue {
 
 type Path = (string | number)[];
 
-function write(value: JsonValue, path: Path): string {
-  if (value === null || typeof value === "boolean") return String(value);
-  if (value instanceof JsonNumber) return value.literal;
+function write(value: JsonValue, depth: number, path: Path | null): string {
   if (typeof value === "string") return writeString(value, path);
-  if (path.length >= MAX_DEPTH) {
-    throw new JsonError("json-depth", `nested deeper than ${MAX_DEPTH} levels`, jsonPointer(...path), 0);
+  if (value instanceof JsonNumber) return value.literal;
+  if (value === null || typeof value === "boolean") return String(value);
+  if (depth >= MAX_DEPTH) {
+    throw new JsonError(
+      "json-depth",
+      `nested deeper than ${MAX_DEPTH} levels`,
+      jsonPointer(...(path ?? [])),
+      0,
+    );
   }
-  const at = <T>(step: string | number, give: () => T): T => {
-    path.push(step);
-    const out = give();
-    path.pop();
-    return out;
-  };
-  if (Array.isArray(value)) {
-    return `[${value.map((element, index) => at(index, () => write(element, path))).join(",")}]`;
-  }
-  const members = [...value].sort(([a], [b]) => compareUtf8(a, b));
-  return `{${members.map(([key, member]) => `${writeString(key, path)}:${at(key, () => write(member, path))}`).join(",")}}`;
+  return Array.isArray(value) ? writeArray(value, depth + 1, path) : writeObject(value, depth + 1, path);
 }
 
-function writeString(text: string, path: Path): string {
+function writeArray(elements: readonly JsonValue[], depth: number, path: Path | null): string {
+  let out = "[";
+  for (let i = 0; i < elements.length; i++) {
+    path?.push(i);
+    out += `${i > 0 ? "," : ""}${write(elements[i] ?? null, depth, path)}`;
+    path?.pop();
+  }
+  return `${out}]`;
+}
+
+function writeObject(members: ReadonlyMap<string, JsonValue>, depth: number, path: Path | null): string {
+  let out = "{";
+  for (const key of [...members.keys()].sort(compareUtf8)) {
+    out += `${out.length > 1 ? "," : ""}${writeString(key, path)}:`;
+    path?.push(key);
+    out += write(members.get(key) ?? null, depth, path);
+    path?.pop();
+  }
+  return `${out}}`;
+}
+
+function writeString(text: string, path: Path | null): string {
   if (/\p{Surrogate}/u.test(text)) {
-    throw new JsonError("json-surrogate", "an unpaired surrogate", jsonPointer(...path), 0);
+    throw new JsonError("json-surrogate", "an unpaired surrogate", jsonPointer(...(path ?? [])), 0);
   }
   return quote(text);
 }

@@ -5,8 +5,8 @@
  * @module
  */
 import { compareBytes, equalBytes, toHex } from "../bytes.ts";
-import type { CryptoPort } from "../crypto/port.ts";
 import { isLowOrder } from "../crypto/ed25519-strict.ts";
+import type { CryptoPort } from "../crypto/port.ts";
 import { RunsealError } from "../errors.ts";
 import { signedMessage } from "../signing.ts";
 import type { Binding, RegistryRecord, Role, SignedRecord } from "./record.ts";
@@ -91,7 +91,10 @@ export class RegistryChain {
     if (epoch > this.#epoch) return false;
     return this.#holdings.some(
       (holding) =>
-        holding.role === role && holding.from <= epoch && epoch < holding.until && equalBytes(holding.key, key),
+        holding.role === role &&
+        holding.from <= epoch &&
+        epoch < holding.until &&
+        equalBytes(holding.key, key),
     );
   }
 
@@ -125,7 +128,8 @@ export class RegistryChain {
     for (const binding of add) {
       const key = toHex(binding.key);
       if (isLowOrder(binding.key)) throw broken(epoch, "a key is of small order");
-      if (seen.has(key) || this.#registered.has(key)) throw broken(epoch, "a key is registered more than once");
+      if (seen.has(key) || this.#registered.has(key))
+        throw broken(epoch, "a key is registered more than once");
       seen.add(key);
     }
     for (const binding of retire) {
@@ -159,7 +163,8 @@ export class RegistryChain {
         this.#checkOpenRole(record, add);
         return;
       case OPS.retire:
-        if (add.length !== 0 || retire.length !== 1) throw broken(epoch, "it does not retire exactly one key");
+        if (add.length !== 0 || retire.length !== 1)
+          throw broken(epoch, "it does not retire exactly one key");
         this.#checkOpenRole(record, retire);
         return;
     }
@@ -202,7 +207,8 @@ export class RegistryChain {
     if (!matches) throw broken(record.epoch, "it is not signed by exactly the keys that must sign it");
     const message = signedMessage("registry", hash);
     for (const { key, signature } of signed.signatures) {
-      if (!this.#crypto.verifyEd25519(key, message, signature)) throw broken(record.epoch, "a signature does not verify");
+      if (!this.#crypto.verifyEd25519(key, message, signature))
+        throw broken(record.epoch, "a signature does not verify");
     }
   }
 

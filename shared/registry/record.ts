@@ -5,9 +5,9 @@
  */
 import { compareBytes, equalBytes } from "../bytes.ts";
 import type { CborValue } from "../cbor/decode.ts";
-import { decodeCbor } from "../cbor/decode.ts";
 import { encodeCbor } from "../cbor/encode.ts";
 import type { CryptoPort, Signer } from "../crypto/port.ts";
+import { decodeTagged } from "../entry/tagged-array.ts";
 import { RunsealError } from "../errors.ts";
 import { signedMessage } from "../signing.ts";
 
@@ -108,7 +108,8 @@ function bindings(value: CborValue | undefined, what: string): Binding[] {
   for (const item of value) {
     if (!Array.isArray(item) || item.length !== 2) throw malformed(what);
     const [role, key] = item;
-    if (role === undefined || !isRole(role) || !(key instanceof Uint8Array) || key.length !== 32) throw malformed(what);
+    if (role === undefined || !isRole(role) || !(key instanceof Uint8Array) || key.length !== 32)
+      throw malformed(what);
     const binding: Binding = { role, key };
     const last = out.at(-1);
     if (last !== undefined && compareBindings(last, binding) >= 0) throw malformed(what);
@@ -117,11 +118,16 @@ function bindings(value: CborValue | undefined, what: string): Binding[] {
   return out;
 }
 
-/** Decodes a record strictly. Throws `RunsealError` `malformed-registry`, `malformed-cbor` or `unsupported-registry`. */
+/**
+ * Decodes a record strictly.
+ *
+ * @throws `RunsealError` with code `unsupported-registry` for a well-formed array of another tag or version, and
+ * `malformed-cbor`, `unsupported-cbor`, `not-tagged` or `malformed-registry` for anything that is no record
+ */
 export function decodeRecord(data: Uint8Array): RegistryRecord {
-  const value = decodeCbor(data);
-  if (!Array.isArray(value) || typeof value[0] !== "string") throw malformed("shape");
-  if (value[0] !== REGISTRY_TAG) throw new RunsealError("unsupported-registry", "the registry record's tag is not known");
+  const value = decodeTagged(data, REGISTRY_TAG);
+  if (value === null)
+    throw new RunsealError("unsupported-registry", "the registry record's tag is not known");
   const [, epoch, prev, time, op, add, retire, origin, nonce] = value;
   if (typeof epoch !== "number" || epoch < 0) throw malformed("epoch");
   if (!(prev instanceof Uint8Array) || prev.length !== 32) throw malformed("prev");
@@ -131,7 +137,8 @@ export function decodeRecord(data: Uint8Array): RegistryRecord {
   if (value.length !== (isGenesis ? 9 : 7)) throw malformed("shape");
   let genesis: RegistryRecord["genesis"] = null;
   if (isGenesis) {
-    if (typeof origin !== "string" || !(nonce instanceof Uint8Array) || nonce.length !== 16) throw malformed("genesis");
+    if (typeof origin !== "string" || !(nonce instanceof Uint8Array) || nonce.length !== 16)
+      throw malformed("genesis");
     genesis = { origin, nonce };
   }
   return {
@@ -146,7 +153,11 @@ export function decodeRecord(data: Uint8Array): RegistryRecord {
 }
 
 /** Signs a record with each of the signers; the signatures come sorted by key. */
-export function signRecord(crypto: CryptoPort, record: RegistryRecord, signers: readonly Signer[]): SignedRecord {
+export function signRecord(
+  crypto: CryptoPort,
+  record: RegistryRecord,
+  signers: readonly Signer[],
+): SignedRecord {
   const bytes = encodeRecord(record);
   const message = signedMessage("registry", crypto.sha256(bytes));
   const signatures = signers

@@ -21,14 +21,18 @@ export class BundleCounts {
       out.push(`${this.hashes} leaves of ${this.leaves + this.hashes}: only their hashes are in the bundle`);
     }
     if (lastIsHash) {
-      out.push("whether the head's signer held its role at the last entry's epoch: that entry's leaf is not in the bundle");
+      out.push(
+        "whether the head's signer held its role at the last entry's epoch: that entry's leaf is not in the bundle",
+      );
     }
     if (this.fields > this.opened) {
       out.push(`${this.fields - this.opened} values of ${this.fields}: they are committed to, not disclosed`);
     }
     if (this.tenants > 0) out.push("the lines of the tenant's log");
     if (this.cosignatures > 0) out.push("the cosignatures");
-    out.push("freshness: nothing that was checked says that there is no later head, or no later registry record");
+    out.push(
+      "freshness: nothing that was checked says that there is no later head, or no later registry record",
+    );
     return out;
   }
 }

@@ -12,19 +12,18 @@ import type { VerifyReport } from "../api/schemas.ts";
 import type { BundleHeader, BundleLine, FieldsLine, LeafLine, RegistryLine } from "../bundle/format.ts";
 import { BundleError, bundleBytes, bundleHash } from "../bundle/format.ts";
 import { parseBundleHeader, parseBundleLine } from "../bundle/parse.ts";
-import { equalBytes, fromHex, toHex } from "../bytes.ts";
+import { fromHex, toHex } from "../bytes.ts";
 import type { CryptoPort } from "../crypto/port.ts";
-import type { Leaf } from "../entry/leaf.ts";
 import type { LogName } from "../entry/log-id.ts";
 import { computeLogId, parseOrigin, tenantOrigin } from "../entry/log-id.ts";
+import type { ScannedLeaf } from "../entry/scan-leaf.ts";
 import { RunsealError } from "../errors.ts";
-import { parseCheckpoint } from "../note/checkpoint.ts";
 import { RegistryChain } from "../registry/chain.ts";
 import { BundleCounts } from "./bundle-counts.ts";
+import { BundleEnd, sizeOf } from "./bundle-end.ts";
 import type { KeptHead } from "./bundle-tree.ts";
 import { BundleTree } from "./bundle-tree.ts";
-import { checkCheckpoint } from "./checkpoint.ts";
-import { alteredField, fieldCount } from "./content.ts";
+import { alteredField } from "./content.ts";
 import type { Issue } from "./issues.ts";
 import { IssueList, verdictOf } from "./issues.ts";
 import { LogWalker } from "./walk.ts";
@@ -46,6 +45,8 @@ export interface BundleOptions {
 /** Entries between two calls of `onProgress`. */
 const PROGRESS_EVERY = 10_000;
 
+const BLANK = /^[ \t\r]*$/;
+
 /** The order of the lines; those of one entry are of one stage. */
 const STAGE: Readonly<Record<BundleLine["t"], number>> = {
   registry: 0,
@@ -62,7 +63,7 @@ const STAGE: Readonly<Record<BundleLine["t"], number>> = {
 interface CurrentEntry {
   readonly seq: number;
   /** Null where its bytes are not those of an entry that this version reads; `hash` where only its hash is there. */
-  readonly leaf: Leaf | null | "hash";
+  readonly leaf: ScannedLeaf | null | "hash";
   /** Lines of values seen, and the fields that they opened. */
   readonly seen: Set<string>;
 }
@@ -91,6 +92,8 @@ export class BundleVerifier {
   #entry: CurrentEntry | null = null;
   #lastEpoch: number | null = null;
   #lines = 0;
+  /** Number of the last line that is not blank. */
+  #last = 0;
   /** Why reading stopped, and at which line. */
   #unreadable: { readonly error: RunsealError; readonly line: number } | null = null;
 
@@ -103,7 +106,9 @@ export class BundleVerifier {
   /** Takes the next line, without its line feed. An empty line is skipped. Nothing is thrown for a bad bundle. */
   line(text: string): void {
     this.#lines += 1;
-    if (this.#unreadable !== null || text.trim() === "") return;
+    if (BLANK.test(text)) return;
+    this.#last = this.#lines;
+    if (this.#unreadable !== null) return;
     try {
       if (this.#opened === null) this.#open(parseBundleHeader(text));
       else this.#take(this.#opened, parseBundleLine(text));
@@ -163,7 +168,10 @@ export class BundleVerifier {
     try {
       registry.add({
         bytes,
-        signatures: line.signatures.map(({ key, signature }) => ({ key: fromHex(key), signature: fromHex(signature) })),
+        signatures: line.signatures.map(({ key, signature }) => ({
+          key: fromHex(key),
+          signature: fromHex(signature),
+        })),
       });
     } catch (error) {
       if (!(error instanceof RunsealError) || error.code === "unsupported-registry") throw error;
@@ -179,10 +187,10 @@ export class BundleVerifier {
     this.#counts.leaves += 1;
     // The walker tells the tree of the hash before it returns, so that the entry is set first.
     this.#entry = { seq: line.seq, leaf: null, seen: new Set() };
-    const leaf = walker.add({ seq: line.seq, leaf: bytes, recordedHash: bundleHash(line.hash) });
+    const leaf = walker.add({ seq: line.seq, leaf: bytes, recordedHash: line.hash });
     this.#entry = { ...this.#entry, leaf };
     if (leaf !== null) {
-      this.#counts.fields += fieldCount(leaf);
+      this.#counts.fields += leaf.fields;
       this.#lastEpoch = leaf.epoch;
     }
     if (walker.checked % PROGRESS_EVERY === 0) this.#options.onProgress?.(walker.checked);
@@ -202,11 +210,20 @@ export class BundleVerifier {
       entry.seen.add(field);
     }
     if (entry.leaf === null) return;
-    const openings = line.fields.map(({ section, name, salt, text }) => ({ section, name, salt: fromHex(salt), text }));
-    const altered = alteredField(this.#crypto, entry.leaf, openings);
+    const openings = line.fields.map(({ section, name, salt, text }) => ({
+      section,
+      name,
+      salt: fromHex(salt),
+      text,
+    }));
+    const altered = alteredField(this.#crypto, entry.leaf.decode(), openings);
     this.#counts.opened += line.fields.length;
     if (altered !== null) {
-      this.#add("altered-content", line.seq, `the value of ${altered} is not the one that the leaf commits to`);
+      this.#add(
+        "altered-content",
+        line.seq,
+        `the value of ${altered} is not the one that the leaf commits to`,
+      );
     }
   }
 
@@ -218,7 +235,13 @@ export class BundleVerifier {
     const found = toHex(registry.registryId);
     const { registryId } = this.#options;
     if (found !== header.registry_id) {
-      this.#add("invalid-genesis", 0, "the genesis record does not give the registry id of line 1", header.registry_id, found);
+      this.#add(
+        "invalid-genesis",
+        0,
+        "the genesis record does not give the registry id of line 1",
+        header.registry_id,
+        found,
+      );
     }
     if (registryId !== undefined && found !== registryId) {
       this.#add("invalid-genesis", 0, "the registry is not the pinned one", registryId, found);
@@ -237,7 +260,13 @@ export class BundleVerifier {
     return opened.walker;
   }
 
-  #add(code: Issue["code"], seq: number, detail: string, expected: string | null = null, found: string | null = null): void {
+  #add(
+    code: Issue["code"],
+    seq: number,
+    detail: string,
+    expected: string | null = null,
+    found: string | null = null,
+  ): void {
     this.#issues.add({ code, seq, detail, expected, found });
   }
 
@@ -253,9 +282,15 @@ export class BundleVerifier {
       this.#unreadable = { error, line: this.#lines };
       return this.#unreadableReport();
     }
-    const head = this.#checkHead(opened, walker);
-    this.#checkKeptCheckpoint(opened);
-    const kept = this.#checkKeptHead();
+    const end = new BundleEnd(this.#crypto, opened.registry, opened.header, this.#tree, this.#issues);
+    const head = end.checkHead(
+      this.#checkpoint,
+      walker.next - 1,
+      this.#lastEpoch,
+      sizeOf(this.#options.checkpoint),
+    );
+    if (this.#options.checkpoint !== undefined) end.checkKeptCheckpoint(this.#options.checkpoint);
+    const kept = this.#options.keptHead === undefined ? null : end.checkKeptHead(this.#options.keptHead);
     const { header } = opened;
     const { registryId, checkpoint, keptHead } = this.#options;
     const pinned = registryId !== undefined || checkpoint !== undefined;
@@ -289,73 +324,20 @@ export class BundleVerifier {
     };
   }
 
-  #checkHead(opened: Opened, walker: LogWalker): VerifyReport["head"] {
-    if (this.#checkpoint === null) {
-      this.#add("truncated", walker.next, "the bundle has no checkpoint: it was cut, or nothing was signed");
-      return null;
-    }
-    const walked = walker.next - 1;
-    const check = checkCheckpoint(this.#crypto, opened.registry, opened.header.origin, this.#checkpoint, this.#lastEpoch);
-    if (!check.ok) {
-      this.#add(check.code, walked, `the head: ${check.detail}`);
-      return null;
-    }
-    const { size, root } = check.checkpoint;
-    const found = this.#tree.root();
-    if (walked < size) {
-      this.#add("truncated", walked + 1, `the signed head has ${size} entries, the bundle ends at ${walked}`, String(size), String(walked));
-    } else if (walked > size) {
-      this.#add("forked-entry", size + 1, `the bundle has entries beyond the signed head of ${size}`, String(size), String(walked));
-    } else if (found !== null && !equalBytes(found, root)) {
-      this.#add("root-mismatch", walked, "the leaves do not give the signed root", toHex(root), toHex(found));
-    }
-    if (opened.header.to > size) this.#add("truncated", size, "the bundle's range is not inside its signed head");
-    // Who holds a retired key can sign an old head today (design section 4, "A record takes effect").
-    if (!check.current && sizeOf(this.#options.checkpoint) !== size) {
-      this.#add("unregistered-key", size, "only a retired key signed the head, and nothing shows that it did before it was retired");
-    }
-    return { seq: size, size, root: toHex(root), key: toHex(check.key), checkpoint: this.#checkpoint };
-  }
-
-  #checkKeptHead(): VerifyReport["kept_head"] | null {
-    const kept = this.#options.keptHead;
-    if (kept === undefined) return null;
-    const { seq, hash } = kept;
-    const { keptFound: found, withoutLeaf } = this.#tree;
-    if (found === null) {
-      this.#add("truncated", seq, `the kept head, entry ${seq}, was not reached`, hash, null);
-    } else if (found !== hash) {
-      this.#add("kept-head-mismatch", seq, `entry ${seq} is not the one whose hash was kept`, hash, found);
-    } else if (withoutLeaf > 0) {
-      // Each leaf names the hash of the one before: without it, what comes before is not held by the kept hash.
-      this.#add("truncated", seq, `the kept head, entry ${seq}, was not reached by a walk: ${withoutLeaf} leaves up to it are not in the bundle`);
-    }
-    return { seq, hash, found, matches: found === hash && withoutLeaf === 0 };
-  }
-
-  #checkKeptCheckpoint(opened: Opened): void {
-    const note = this.#options.checkpoint;
-    if (note === undefined) return;
-    const check = checkCheckpoint(this.#crypto, opened.registry, opened.header.origin, note, null);
-    if (!check.ok) {
-      this.#add(check.code, 0, `the kept checkpoint: ${check.detail}`);
-      return;
-    }
-    const { size, root } = check.checkpoint;
-    const found = this.#tree.keptRoot;
-    if (found === null) {
-      this.#add("truncated", size, `the kept checkpoint has ${size} entries, more than the bundle`, toHex(root), null);
-    } else if (!equalBytes(found, root)) {
-      this.#add("kept-head-mismatch", size, "the log is not an extension of the kept checkpoint", toHex(root), toHex(found));
-    }
-  }
-
   #unreadableReport(): VerifyReport {
     const walker = this.#opened?.walker ?? null;
     const { error, line } = this.#unreadable ?? { error: malformed("the bundle is empty"), line: 0 };
-    const cut = error instanceof BundleError && error.cut && line === this.#lines;
-    const code = error.code.startsWith("unsupported") ? "unsupported-entry" : cut ? "truncated" : "malformed-entry";
-    this.#add(code, walker === null ? 0 : walker.next, cut ? `the bundle ends inside line ${line}` : `line ${line}: ${error.message}`);
+    const cut = error instanceof BundleError && error.cut && line === this.#last;
+    const code = error.code.startsWith("unsupported")
+      ? "unsupported-entry"
+      : cut
+        ? "truncated"
+        : "malformed-entry";
+    this.#add(
+      code,
+      walker === null ? 0 : walker.next,
+      cut ? `the bundle ends inside line ${line}` : `line ${line}: ${error.message}`,
+    );
     return {
       verdict: this.#issues.verdict,
       from: this.#opened?.header.from ?? 1,
@@ -369,17 +351,6 @@ export class BundleVerifier {
       pinned: false,
       verified_by: this.#options.verifiedBy,
     };
-  }
-}
-
-/** Size that a kept checkpoint states; whether it holds is checked when the registry is known. */
-function sizeOf(note: string | undefined): number | undefined {
-  if (note === undefined) return undefined;
-  try {
-    return parseCheckpoint(note).checkpoint.size;
-  } catch (error) {
-    if (error instanceof RunsealError) return undefined;
-    throw error;
   }
 }
 

@@ -52,11 +52,17 @@ export function checkCheckpoint(
     if (!(error instanceof RunsealError)) throw error;
     return { ok: false, code: CODE_OF[error.code] ?? "invalid-signature", detail: error.message };
   }
-  const good = opened.keys.filter((key) => lastEpoch === null || (registry.lastEpochHeld(ROLES.audit, key) ?? -1) >= lastEpoch);
+  const good = opened.keys.filter(
+    (key) => lastEpoch === null || (registry.lastEpochHeld(ROLES.audit, key) ?? -1) >= lastEpoch,
+  );
   const current = good.find((key) => registry.holds(ROLES.audit, key, registry.epoch));
   const key = current ?? good[0];
   if (key === undefined) {
-    return { ok: false, code: "unregistered-key", detail: "no signer held the audit role at the last entry's epoch" };
+    return {
+      ok: false,
+      code: "unregistered-key",
+      detail: "no signer held the audit role at the last entry's epoch",
+    };
   }
   return { ok: true, checkpoint: opened.checkpoint, key, current: current !== undefined };
 }

@@ -11,7 +11,11 @@ import type { Leaf } from "../entry/leaf.ts";
 import { sectionCommitments } from "../entry/leaf.ts";
 
 /** The first field whose opening is not the committed one, as a pointer; null where all are. */
-export function alteredField(crypto: CryptoPort, leaf: Leaf, openings: Iterable<FieldOpening>): string | null {
+export function alteredField(
+  crypto: CryptoPort,
+  leaf: Leaf,
+  openings: Iterable<FieldOpening>,
+): string | null {
   const committer = new FieldCommitter(crypto);
   for (const { section, name, salt, text } of openings) {
     const commitment = sectionCommitments(leaf, section).get(name);
@@ -19,9 +23,4 @@ export function alteredField(crypto: CryptoPort, leaf: Leaf, openings: Iterable<
     if (commitment === undefined || !equalBytes(commitment, opened)) return `/${section}/${name}`;
   }
   return null;
-}
-
-/** Fields that the leaf commits to. */
-export function fieldCount(leaf: Leaf): number {
-  return leaf.action.size + (leaf.authorization?.fields.size ?? 0) + (leaf.outcome?.fields.size ?? 0);
 }

@@ -5,11 +5,12 @@
  *
  * @module
  */
-import { equalBytes, toHex } from "../bytes.ts";
+import { equalBytes, equalsHex, toHex } from "../bytes.ts";
 import type { CryptoPort } from "../crypto/port.ts";
-import { decodeLeaf } from "../entry/decode-leaf.ts";
 import type { Leaf } from "../entry/leaf.ts";
 import { encodeStatement } from "../entry/leaf.ts";
+import type { ScannedLeaf } from "../entry/scan-leaf.ts";
+import { scanLeaf } from "../entry/scan-leaf.ts";
 import { RunsealError } from "../errors.ts";
 import { leafHash } from "../merkle/hash.ts";
 import type { RegistryChain } from "../registry/chain.ts";
@@ -22,8 +23,8 @@ export interface FoundLeaf {
   /** The place at which it was found. */
   readonly seq: number;
   readonly leaf: Uint8Array;
-  /** The leaf hash that is recorded beside it. */
-  readonly recordedHash?: Uint8Array;
+  /** The leaf hash that is recorded beside it, hex. */
+  readonly recordedHash?: string;
   /** The leaf hash that a signed head proves for this place. */
   readonly provenHash?: Uint8Array;
 }
@@ -48,7 +49,9 @@ export class LogWalker {
   /** The places that the last gap left out: an entry that turns up there later is out of order, not a second one. */
   #missing = { from: 0, to: 0 };
   #lastEpoch = -1;
-  #lastTime = -1n;
+  #lastTime = { high: 0, low: 0 };
+  /** The last audit key that held its role, and at which epoch: most leaves carry the same one. */
+  #goodKey: { readonly key: Uint8Array; readonly epoch: number } | null = null;
   #checked = 0;
 
   constructor(options: WalkOptions) {
@@ -77,15 +80,15 @@ export class LogWalker {
   /**
    * Checks the leaf that was found next.
    *
-   * @returns the decoded leaf where its bytes are those of an entry at this place, else null; issues are in the list
+   * @returns the leaf where its bytes are those of an entry at this place, else null; issues are in the list
    */
-  add(found: FoundLeaf): Leaf | null {
+  add(found: FoundLeaf): ScannedLeaf | null {
     this.#checked += 1;
     const { crypto } = this.#options;
     const hash = leafHash(crypto, found.leaf);
     if (!this.#inOrder(found.seq, hash)) return null;
     const sound = this.#checkHash(found, hash);
-    const leaf = this.#decode(found);
+    const leaf = this.#scan(found);
     if (leaf !== null && sound) this.#checkLeaf(found.seq, leaf);
     this.#advance(found.provenHash ?? hash);
     return sound ? leaf : null;
@@ -102,7 +105,13 @@ export class LogWalker {
     this.#next += 1;
   }
 
-  #issue(seq: number, code: Issue["code"], detail: string, expected: string | null = null, found: string | null = null): void {
+  #issue(
+    seq: number,
+    code: Issue["code"],
+    detail: string,
+    expected: string | null = null,
+    found: string | null = null,
+  ): void {
     this.#options.issues.add({ seq, code, detail, expected, found });
   }
 
@@ -111,7 +120,13 @@ export class LogWalker {
     if (seq > this.#next) {
       const one = seq === this.#next + 1;
       const which = one ? `entry ${this.#next} is` : `entries ${this.#next} to ${seq - 1} are`;
-      this.#issue(seq, "sequence-gap", `seq ${seq} follows ${this.#next - 1}: ${which} missing`, String(this.#next), String(seq));
+      this.#issue(
+        seq,
+        "sequence-gap",
+        `seq ${seq} follows ${this.#next - 1}: ${which} missing`,
+        String(this.#next),
+        String(seq),
+      );
       // What is missing can't be linked; the walk goes on from what is there. (No loop: seq is whatever it says.)
       this.#missing = { from: this.#next, to: seq - 1 };
       this.#prev = null;
@@ -127,38 +142,50 @@ export class LogWalker {
     const last = this.#next - 1;
     const [expected, found] = [String(this.#next), String(seq)];
     if (seq >= this.#missing.from && seq <= this.#missing.to) {
-      this.#issue(seq, "sequence-gap", `entry ${seq} comes after entry ${last}: out of order`, expected, found);
+      this.#issue(
+        seq,
+        "sequence-gap",
+        `entry ${seq} comes after entry ${last}: out of order`,
+        expected,
+        found,
+      );
     } else if (seq === last && this.#prev !== null && !equalBytes(this.#prev, hash)) {
-      this.#issue(seq, "forked-entry", `another entry ${seq} comes after the one that was walked`, expected, found);
+      this.#issue(
+        seq,
+        "forked-entry",
+        `another entry ${seq} comes after the one that was walked`,
+        expected,
+        found,
+      );
     } else {
-      const detail = seq === last ? `entry ${seq} comes twice` : `entry ${seq} comes again, after entry ${last}`;
+      const detail =
+        seq === last ? `entry ${seq} comes twice` : `entry ${seq} comes again, after entry ${last}`;
       this.#issue(seq, "duplicate-entry", detail, expected, found);
     }
   }
 
   #checkHash(found: FoundLeaf, hash: Uint8Array): boolean {
-    const expected = found.provenHash ?? found.recordedHash;
-    if (expected !== undefined && !equalBytes(expected, hash)) {
-      const what = found.provenHash === undefined ? "recorded beside it" : "under the signed head";
-      this.#issue(found.seq, "altered-entry", `the leaf's bytes do not give the hash ${what}`, toHex(expected), toHex(hash));
+    const { seq, provenHash, recordedHash } = found;
+    if (provenHash !== undefined && !equalBytes(provenHash, hash)) {
+      const detail = "the leaf's bytes do not give the hash under the signed head";
+      this.#issue(seq, "altered-entry", detail, toHex(provenHash), toHex(hash));
       return false;
     }
-    if (found.recordedHash !== undefined && !equalBytes(found.recordedHash, hash)) {
-      this.#issue(
-        found.seq,
-        "altered-entry",
-        "the hash recorded beside the leaf is not the one that its bytes give",
-        toHex(hash),
-        toHex(found.recordedHash),
-      );
-      return false;
+    if (recordedHash === undefined || equalsHex(hash, recordedHash)) return true;
+    // Where the head proves the leaf, it is the record of its hash that was altered.
+    if (provenHash !== undefined) {
+      const detail = "the hash recorded beside the leaf is not the one that its bytes give";
+      this.#issue(seq, "altered-entry", detail, toHex(hash), recordedHash);
+    } else {
+      const detail = "the leaf's bytes do not give the hash recorded beside it";
+      this.#issue(seq, "altered-entry", detail, recordedHash, toHex(hash));
     }
-    return true;
+    return false;
   }
 
-  #decode(found: FoundLeaf): Leaf | null {
+  #scan(found: FoundLeaf): ScannedLeaf | null {
     try {
-      return decodeLeaf(found.leaf);
+      return scanLeaf(found.leaf);
     } catch (error) {
       if (!(error instanceof RunsealError)) throw error;
       const unsupported = error.code === "unsupported-leaf";
@@ -167,13 +194,19 @@ export class LogWalker {
     }
   }
 
-  #checkLeaf(seq: number, leaf: Leaf): void {
-    const { logId, registry } = this.#options;
+  #checkLeaf(seq: number, leaf: ScannedLeaf): void {
+    const { logId } = this.#options;
     if (!equalBytes(leaf.logId, logId)) {
       this.#issue(seq, "log-id-mismatch", "the leaf belongs to another log", toHex(logId), toHex(leaf.logId));
     }
     if (leaf.seq !== seq) {
-      this.#issue(seq, "altered-entry", `the leaf of entry ${leaf.seq} stands here`, String(seq), String(leaf.seq));
+      this.#issue(
+        seq,
+        "altered-entry",
+        `the leaf of entry ${leaf.seq} stands here`,
+        String(seq),
+        String(leaf.seq),
+      );
     } else if (this.#prev !== null && !equalBytes(leaf.prev, this.#prev)) {
       this.#issue(
         seq,
@@ -184,20 +217,44 @@ export class LogWalker {
       );
     }
     if (leaf.epoch < this.#lastEpoch) this.#issue(seq, "epoch-regression", "the registry epoch goes back");
-    if (leaf.recordedAt < this.#lastTime) this.#issue(seq, "time-regression", "recorded_at goes back");
-    this.#lastEpoch = leaf.epoch;
-    this.#lastTime = leaf.recordedAt;
-    if (!registry.holds(ROLES.audit, leaf.key, leaf.epoch)) {
-      this.#issue(seq, "unregistered-key", "the audit key did not hold its role at this epoch", null, toHex(leaf.key));
+    const { timeHigh: high, timeLow: low } = leaf;
+    const last = this.#lastTime;
+    if (high < last.high || (high === last.high && low < last.low)) {
+      this.#issue(seq, "time-regression", "recorded_at goes back");
     }
-    this.#checkClient(seq, leaf);
+    this.#lastEpoch = leaf.epoch;
+    this.#lastTime = { high, low };
+    this.#checkKey(seq, leaf);
+    if (leaf.hasClient) this.#checkClient(seq, leaf.decode());
+  }
+
+  #checkKey(seq: number, leaf: ScannedLeaf): void {
+    const good = this.#goodKey;
+    if (good !== null && good.epoch === leaf.epoch && equalBytes(good.key, leaf.key)) return;
+    if (this.#options.registry.holds(ROLES.audit, leaf.key, leaf.epoch)) {
+      this.#goodKey = { key: leaf.key.slice(), epoch: leaf.epoch };
+      return;
+    }
+    this.#issue(
+      seq,
+      "unregistered-key",
+      "the audit key did not hold its role at this epoch",
+      null,
+      toHex(leaf.key),
+    );
   }
 
   #checkClient(seq: number, leaf: Leaf): void {
     if (leaf.client === null) return;
     const { crypto, registry, logId } = this.#options;
     if (!registry.holds(ROLES.client, leaf.client.key, leaf.epoch)) {
-      this.#issue(seq, "unregistered-key", "the client key did not hold its role at this epoch", null, toHex(leaf.client.key));
+      this.#issue(
+        seq,
+        "unregistered-key",
+        "the client key did not hold its role at this epoch",
+        null,
+        toHex(leaf.client.key),
+      );
       return;
     }
     const message = signedMessage("client", crypto.sha256(encodeStatement(logId, leaf)));

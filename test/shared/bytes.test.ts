@@ -1,7 +1,15 @@
 import { Buffer } from "node:buffer";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { compareBytes, concat, equalSecret, fromBase64, fromHex, toBase64, toHex } from "../../shared/bytes.ts";
+import {
+  compareBytes,
+  concat,
+  equalSecret,
+  fromBase64,
+  fromHex,
+  toBase64,
+  toHex,
+} from "../../shared/bytes.ts";
 
 describe("hex and base64", () => {
   it("give what the platform's Buffer gives, and back", () => {
@@ -16,12 +24,24 @@ describe("hex and base64", () => {
     );
   });
 
-  it.each(["A", "AA", "AAA", "A===", "====", "=", "AA=A", "AB==", "AAB=", "A-_A", "AAAA\n", " AAAA", "AA==AAAA", "é==="])(
-    "refuse %j: there is one text for the same bytes",
-    (text) => {
-      expect(() => fromBase64(text)).toThrow(expect.objectContaining({ code: "bad-base64" }));
-    },
-  );
+  it.each([
+    "A",
+    "AA",
+    "AAA",
+    "A===",
+    "====",
+    "=",
+    "AA=A",
+    "AB==",
+    "AAB=",
+    "A-_A",
+    "AAAA\n",
+    " AAAA",
+    "AA==AAAA",
+    "é===",
+  ])("refuse %j: there is one text for the same bytes", (text) => {
+    expect(() => fromBase64(text)).toThrow(expect.objectContaining({ code: "bad-base64" }));
+  });
 
   it.each(["a", "AB", "0g", " 0", "00 "])("refuse %j as hex", (text) => {
     expect(() => fromHex(text)).toThrow(expect.objectContaining({ code: "bad-hex" }));

@@ -26,7 +26,9 @@ describe("append", () => {
     expect(results(answer)).toEqual([
       { index: 0, id: "first", seq: 1, hash: expect.stringMatching(/^[0-9a-f]{64}$/), status: "stored" },
     ]);
-    const { head } = answer.body as unknown as { head: { size: number; seq: number; hash: string; checkpoint: string } };
+    const { head } = answer.body as unknown as {
+      head: { size: number; seq: number; hash: string; checkpoint: string };
+    };
     expect(head.size).toBe(1);
     expect(head.hash).toBe(results(answer)[0]?.hash);
     expect(head.checkpoint).toMatch(/^runseal\.local\/t\/[0-9a-f]{32}\/p\/[0-9a-f]{32}\.1\n1\n/);
@@ -41,7 +43,9 @@ describe("append", () => {
 
   it("takes NDJSON, where a bad line costs only itself", async () => {
     const lines = [JSON.stringify(entry()), "{not json", JSON.stringify(entry()), ""].join("\n");
-    const answer = await call(tenant.key, "POST", path("lines"), lines, { "content-type": "application/x-ndjson" });
+    const answer = await call(tenant.key, "POST", path("lines"), lines, {
+      "content-type": "application/x-ndjson",
+    });
     expect(answer.status).toBe(207);
     expect(results(answer).map(({ seq }) => seq ?? null)).toEqual([1, null, 2]);
     expect(results(answer)[1]?.error?.type).toBe("urn:runseal:problem:json-syntax");
@@ -55,7 +59,10 @@ describe("append", () => {
     expect(again.status).toBe(200);
     expect(results(again)[0]).toEqual({ ...results(first)[0], status: "seen" });
     expect((again.body as unknown as { head: { size: number } }).head.size).toBe(3);
-    const other = await call(tenant.key, "POST", path("retry"), { ...original, action: { tool: "write_file", args: {} } });
+    const other = await call(tenant.key, "POST", path("retry"), {
+      ...original,
+      action: { tool: "write_file", args: {} },
+    });
     expect(other.status).toBe(409);
     expect(other.body.type).toBe("urn:runseal:problem:conflict");
     expect(other.body.differs).toEqual(["/action/args", "/action/tool"].sort());
@@ -89,7 +96,10 @@ describe("append", () => {
     expect(head.status).toBe(404);
     const stored = entry({ id: "taken" });
     await call(tenant.key, "POST", path("atomic"), stored);
-    const conflict = await call(tenant.key, "POST", `${path("atomic")}?atomic=true`, [entry(), { ...stored, run: "r9" }]);
+    const conflict = await call(tenant.key, "POST", `${path("atomic")}?atomic=true`, [
+      entry(),
+      { ...stored, run: "r9" },
+    ]);
     expect(conflict.status).toBe(422);
     expect((await call(tenant.key, "GET", "/v1/principals/atomic/head")).body.size).toBe(1);
   });
@@ -99,7 +109,9 @@ describe("append", () => {
     const text = `{"id":"exact","kind":"tool.call.started","run":"r","call":"c","action":{"tool":"t","args":${args}}}`;
     expect((await call(tenant.key, "POST", path("exact"), text)).status).toBe(201);
     const page = await call(tenant.key, "GET", path("exact"));
-    expect(page.text).toContain('"args":{"__proto__":{"x":1},"big":9007199254740993,"exp":1e0,"neg":-0,"one":1.0}');
+    expect(page.text).toContain(
+      '"args":{"__proto__":{"x":1},"big":9007199254740993,"exp":1e0,"neg":-0,"one":1.0}',
+    );
   });
 
   it("makes an id where there is none", async () => {
@@ -124,23 +136,95 @@ describe("append", () => {
 
 describe("refusals", () => {
   const cases: [string, string, number, string, string][] = [
-    ["two equal keys", '{"kind":"tool.call.started","action":{"tool":"t","args":{"a":1,"a":2}}}', 422, "json-duplicate-key", "/action/args/a"],
-    ["two equal members", '{"kind":"tool.call.started","kind":"run.created","action":{}}', 422, "json-duplicate-key", "/kind"],
-    ["unpaired surrogate", '{"kind":"tool.call.started","action":{"tool":"t","args":["\\ud800"]}}', 422, "json-surrogate", "/action/args/0"],
-    ["1e400", '{"kind":"tool.call.started","action":{"tool":"t","args":{"n":1e400}}}', 422, "json-number", "/action/args/n"],
-    ["10,000 levels", `{"kind":"tool.call.started","action":{"tool":"t","args":${"[".repeat(10_000)}${"]".repeat(10_000)}}}`, 422, "json-depth", ""],
+    [
+      "two equal keys",
+      '{"kind":"tool.call.started","action":{"tool":"t","args":{"a":1,"a":2}}}',
+      422,
+      "json-duplicate-key",
+      "/action/args/a",
+    ],
+    [
+      "two equal members",
+      '{"kind":"tool.call.started","kind":"run.created","action":{}}',
+      422,
+      "json-duplicate-key",
+      "/kind",
+    ],
+    [
+      "unpaired surrogate",
+      '{"kind":"tool.call.started","action":{"tool":"t","args":["\\ud800"]}}',
+      422,
+      "json-surrogate",
+      "/action/args/0",
+    ],
+    [
+      "1e400",
+      '{"kind":"tool.call.started","action":{"tool":"t","args":{"n":1e400}}}',
+      422,
+      "json-number",
+      "/action/args/n",
+    ],
+    [
+      "10,000 levels",
+      `{"kind":"tool.call.started","action":{"tool":"t","args":${"[".repeat(10_000)}${"]".repeat(10_000)}}}`,
+      422,
+      "json-depth",
+      "",
+    ],
     ["not JSON", '{"kind":', 400, "json-syntax", ""],
     ["something after the value", "{} x", 400, "json-syntax", ""],
     ["an empty array", "[]", 422, "entries-refused", ""],
     ["a number", "7", 422, "invalid-field", ""],
-    ["unknown member", '{"kind":"tool.call.started","knd":1,"action":{"tool":"t","args":{}}}', 422, "unknown-field", "/knd"],
-    ["unknown field", '{"kind":"tool.call.started","action":{"tool":"t","args":{},"argz":1}}', 422, "unknown-field", "/action/argz"],
-    ["missing field", '{"kind":"tool.call.started","action":{"tool":"t"}}', 422, "missing-field", "/action/args"],
+    [
+      "unknown member",
+      '{"kind":"tool.call.started","knd":1,"action":{"tool":"t","args":{}}}',
+      422,
+      "unknown-field",
+      "/knd",
+    ],
+    [
+      "unknown field",
+      '{"kind":"tool.call.started","action":{"tool":"t","args":{},"argz":1}}',
+      422,
+      "unknown-field",
+      "/action/argz",
+    ],
+    [
+      "missing field",
+      '{"kind":"tool.call.started","action":{"tool":"t"}}',
+      422,
+      "missing-field",
+      "/action/args",
+    ],
     ["unknown kind", '{"kind":"tool.call.begun","action":{}}', 422, "unknown-kind", "/kind"],
-    ["a kind of the service", '{"kind":"apikey.created","action":{"key_id":"x"}}', 422, "unknown-kind", "/kind"],
-    ["bad id", '{"id":"a b","kind":"tool.call.started","action":{"tool":"t","args":{}}}', 422, "invalid-field", "/id"],
-    ["bad time", '{"kind":"tool.call.started","occurred_at":"yesterday","action":{"tool":"t","args":{}}}', 422, "invalid-field", "/occurred_at"],
-    ["unregistered client", `{"kind":"tool.call.started","action":{"tool":"t","args":{}},"client":{"key":"${"ab".repeat(32)}","signature":"${"cd".repeat(64)}"}}`, 422, "unknown-client-key", "/client"],
+    [
+      "a kind of the service",
+      '{"kind":"apikey.created","action":{"key_id":"x"}}',
+      422,
+      "unknown-kind",
+      "/kind",
+    ],
+    [
+      "bad id",
+      '{"id":"a b","kind":"tool.call.started","action":{"tool":"t","args":{}}}',
+      422,
+      "invalid-field",
+      "/id",
+    ],
+    [
+      "bad time",
+      '{"kind":"tool.call.started","occurred_at":"yesterday","action":{"tool":"t","args":{}}}',
+      422,
+      "invalid-field",
+      "/occurred_at",
+    ],
+    [
+      "unregistered client",
+      `{"kind":"tool.call.started","action":{"tool":"t","args":{}},"client":{"key":"${"ab".repeat(32)}","signature":"${"cd".repeat(64)}"}}`,
+      422,
+      "unknown-client-key",
+      "/client",
+    ],
   ];
 
   it.each(cases)("%s: nothing is stored", async (name, body, status, code, pointer) => {
@@ -159,7 +243,10 @@ describe("refusals", () => {
     bytes[bytes.indexOf(1)] = 0xff;
     const answer = await call(tenant.key, "POST", path("utf8"), bytes);
     expect(answer.status).toBe(207);
-    expect(results(answer)[1]?.error).toMatchObject({ type: "urn:runseal:problem:json-utf8", pointer: "/action/tool" });
+    expect(results(answer)[1]?.error).toMatchObject({
+      type: "urn:runseal:problem:json-utf8",
+      pointer: "/action/tool",
+    });
   });
 
   it("a body over the limit is refused with and without Content-Length", async () => {
@@ -179,7 +266,11 @@ describe("refusals", () => {
     const of = (length: number) => entry({ action: { tool: "t", args: "x".repeat(length - 2) } });
     expect((await call(tenant.key, "POST", path("value"), of(1024 * 1024))).status).toBe(201);
     const answer = await call(tenant.key, "POST", path("value"), of(1024 * 1024 + 1));
-    expect([answer.status, answer.body.type, answer.body.pointer]).toEqual([422, "urn:runseal:problem:value-too-large", "/action/args"]);
+    expect([answer.status, answer.body.type, answer.body.pointer]).toEqual([
+      422,
+      "urn:runseal:problem:value-too-large",
+      "/action/args",
+    ]);
   });
 
   it("more than 1,000 entries are refused whole", async () => {
@@ -188,11 +279,18 @@ describe("refusals", () => {
   });
 
   it("another content type is refused", async () => {
-    expect((await call(tenant.key, "POST", path("type"), "x", { "content-type": "text/plain" })).status).toBe(415);
+    expect((await call(tenant.key, "POST", path("type"), "x", { "content-type": "text/plain" })).status).toBe(
+      415,
+    );
   });
 
   it("never echoes a value", async () => {
-    const answer = await call(tenant.key, "POST", path("echo"), '{"kind":"s3cr3t","action":{"tool":"s3cr3t"}}');
+    const answer = await call(
+      tenant.key,
+      "POST",
+      path("echo"),
+      '{"kind":"s3cr3t","action":{"tool":"s3cr3t"}}',
+    );
     expect(answer.text).not.toContain("s3cr3t");
   });
 });

@@ -14,7 +14,11 @@ beforeAll(async () => {
     { id: "c", kind: "run.created", run: "r1", action: { goal: "g" } },
     ...entries(3),
   ]);
-  const created = await call(tenant.key, "POST", "/v1/api-keys", { name: "k", scopes: ["read"], principals: ["*"] });
+  const created = await call(tenant.key, "POST", "/v1/api-keys", {
+    name: "k",
+    scopes: ["read"],
+    principals: ["*"],
+  });
   keyId = String(created.body.id);
 });
 
@@ -31,7 +35,8 @@ const REQUESTS: Readonly<Record<string, () => Promise<Answer>>> = {
     return call(env.RUNSEAL_OPERATOR_TOKEN, "POST", "/v1/tenants", { name: "t" });
   },
   listApiKeys: () => call(tenant.key, "GET", "/v1/api-keys"),
-  createApiKey: () => call(tenant.key, "POST", "/v1/api-keys", { name: "n", scopes: ["read"], principals: ["agent"] }),
+  createApiKey: () =>
+    call(tenant.key, "POST", "/v1/api-keys", { name: "n", scopes: ["read"], principals: ["agent"] }),
   revokeApiKey: () => call(tenant.key, "DELETE", `/v1/api-keys/${keyId}`),
   createPrincipal: () => call(tenant.key, "POST", "/v1/principals", { name: "other" }),
   listPrincipals: () => call(tenant.key, "GET", "/v1/principals"),
@@ -54,7 +59,9 @@ const REQUESTS: Readonly<Record<string, () => Promise<Answer>>> = {
   listRuns: () => call(tenant.key, "GET", "/v1/principals/agent/runs"),
   getRun: () => call(tenant.key, "GET", "/v1/principals/agent/runs/r1"),
   recheckRun: () =>
-    call(tenant.key, "POST", "/v1/principals/agent/runs/r1/recheck", { policy: { rules: { side_effects: {} } } }),
+    call(tenant.key, "POST", "/v1/principals/agent/runs/r1/recheck", {
+      policy: { rules: { side_effects: {} } },
+    }),
   putTool: async () => call(tenant.key, "PUT", `/v1/tools/${await SPEC_HASH()}`, SPEC),
   getTool: async () => {
     await call(tenant.key, "PUT", `/v1/tools/${await SPEC_HASH()}`, SPEC);
@@ -67,26 +74,34 @@ const REQUESTS: Readonly<Record<string, () => Promise<Answer>>> = {
 };
 
 describe("the contract", () => {
-  it.each(routes.map((route) => [route.operation, route] as const))("%s answers as it declares", async (operation, route) => {
-    const request = REQUESTS[operation];
-    expect(request, `a request for ${operation}`).toBeDefined();
-    const answer = (await request?.()) as Answer;
-    const declared = route.answers[answer.status];
-    expect(declared, `${answer.status}: ${answer.text.slice(0, 300)}`).toBeDefined();
-    const type = declared?.contentType ?? "application/json";
-    expect(answer.headers.get("content-type")).toContain(type);
-    if (declared?.schema !== undefined) {
-      const parsed = declared.schema.safeParse(answer.body);
-      expect(parsed.error?.issues ?? []).toEqual([]);
-    }
-    expect(answer.headers.get("x-request-id")).toBeTruthy();
-  });
+  it.each(routes.map((route) => [route.operation, route] as const))(
+    "%s answers as it declares",
+    async (operation, route) => {
+      const request = REQUESTS[operation];
+      expect(request, `a request for ${operation}`).toBeDefined();
+      const answer = (await request?.()) as Answer;
+      const declared = route.answers[answer.status];
+      expect(declared, `${answer.status}: ${answer.text.slice(0, 300)}`).toBeDefined();
+      const type = declared?.contentType ?? "application/json";
+      expect(answer.headers.get("content-type")).toContain(type);
+      if (declared?.schema !== undefined) {
+        const parsed = declared.schema.safeParse(answer.body);
+        expect(parsed.error?.issues ?? []).toEqual([]);
+      }
+      expect(answer.headers.get("x-request-id")).toBeTruthy();
+    },
+  );
 
   it("is published as OpenAPI 3.1, every route with its parameters", async () => {
     const { body } = await call(null, "GET", "/openapi.json");
     expect(body.openapi).toBe("3.1.0");
-    const paths = body.paths as unknown as Record<string, Record<string, { operationId: string; parameters: { name: string }[] }>>;
-    const operations = Object.values(paths).flatMap((methods) => Object.values(methods).map(({ operationId }) => operationId));
+    const paths = body.paths as unknown as Record<
+      string,
+      Record<string, { operationId: string; parameters: { name: string }[] }>
+    >;
+    const operations = Object.values(paths).flatMap((methods) =>
+      Object.values(methods).map(({ operationId }) => operationId),
+    );
     expect(operations.sort()).toEqual(routes.map(({ operation }) => operation).sort());
     for (const [path, methods] of Object.entries(paths)) {
       for (const name of [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1])) {
@@ -95,7 +110,9 @@ describe("the contract", () => {
         }
       }
     }
-    expect(Object.keys((body.components as { schemas: Record<string, unknown> }).schemas)).toContain("Kind.policy.evaluated");
+    expect(Object.keys((body.components as unknown as { schemas: Record<string, unknown> }).schemas)).toContain(
+      "Kind.policy.evaluated",
+    );
   });
 
   it("errors are problem documents of a listed type", async () => {

@@ -11,7 +11,11 @@ beforeAll(async () => {
   a = await newTenant("a");
   b = await newTenant("b");
   // The same principal, the same ids, in both tenants.
-  const mine = entry({ id: "shared-id", run: "shared-run", action: { tool: "a_tool", args: { owner: "a" } } });
+  const mine = entry({
+    id: "shared-id",
+    run: "shared-run",
+    action: { tool: "a_tool", args: { owner: "a" } },
+  });
   await call(a.key, "POST", "/v1/principals/agent/entries", mine);
   await call(b.key, "POST", "/v1/principals/agent/entries", [
     { ...mine, action: { tool: "b_tool", args: { owner: "b" } } },
@@ -72,34 +76,50 @@ describe("tenants", () => {
     await call(a.key, "POST", "/v1/principals/agent/entries?wait=mirrored", entries(1));
     const { objects } = await env.MIRROR.list();
     expect(objects.length).toBeGreaterThan(0);
-    for (const { key } of objects) expect(key.startsWith(`t/${a.id}/`) || key.startsWith(`t/${b.id}/`)).toBe(true);
+    for (const { key } of objects)
+      expect(key.startsWith(`t/${a.id}/`) || key.startsWith(`t/${b.id}/`)).toBe(true);
   });
 });
 
 describe("credentials", () => {
-  it.each(routes.filter(({ access }) => access !== "none").map((route) => [`${route.method} ${route.path}`, route] as const))(
-    "%s: is refused without one, and with one that is wrong",
-    async (_name, route) => {
-      const path = pathOf(route.path, "agent");
-      for (const key of [null, "nonsense", `rsk_${"A".repeat(86)}`, `${a.key.slice(0, -2)}AA`]) {
-        const answer = await call(key, route.method, path, route.method === "GET" ? undefined : {});
-        expect([key, answer.status]).toEqual([key, 401]);
-        expect(answer.headers.get("www-authenticate")).toContain("Bearer");
-      }
-    },
-  );
+  it.each(
+    routes
+      .filter(({ access }) => access !== "none")
+      .map((route) => [`${route.method} ${route.path}`, route] as const),
+  )("%s: is refused without one, and with one that is wrong", async (_name, route) => {
+    const path = pathOf(route.path, "agent");
+    for (const key of [null, "nonsense", `rsk_${"A".repeat(86)}`, `${a.key.slice(0, -2)}AA`]) {
+      const answer = await call(key, route.method, path, route.method === "GET" ? undefined : {});
+      expect([key, answer.status]).toEqual([key, 401]);
+      expect(answer.headers.get("www-authenticate")).toContain("Bearer");
+    }
+  });
 
-  it.each(routes.filter(({ access }) => access !== "none" && access !== "operator").map((route) => [`${route.method} ${route.path}`, route] as const))(
-    "%s: is refused to a key without its scope",
-    async (_name, route) => {
-      const scopes = ["create", "read", "ingest", "verify", "recheck", "policy", "keys", "admin", "anchor"].filter(
-        (scope) => scope !== route.access,
-      );
-      const key = await newKey(a, scopes);
-      const answer = await call(key, route.method, pathOf(route.path, "agent"), route.method === "GET" ? undefined : {});
-      expect([answer.status, answer.body.type]).toEqual([403, "urn:runseal:problem:forbidden"]);
-    },
-  );
+  it.each(
+    routes
+      .filter(({ access }) => access !== "none" && access !== "operator")
+      .map((route) => [`${route.method} ${route.path}`, route] as const),
+  )("%s: is refused to a key without its scope", async (_name, route) => {
+    const scopes = [
+      "create",
+      "read",
+      "ingest",
+      "verify",
+      "recheck",
+      "policy",
+      "keys",
+      "admin",
+      "anchor",
+    ].filter((scope) => scope !== route.access);
+    const key = await newKey(a, scopes);
+    const answer = await call(
+      key,
+      route.method,
+      pathOf(route.path, "agent"),
+      route.method === "GET" ? undefined : {},
+    );
+    expect([answer.status, answer.body.type]).toEqual([403, "urn:runseal:problem:forbidden"]);
+  });
 
   it("a tenant's key is no operator's token, and the other way round", async () => {
     expect((await call(a.key, "POST", "/v1/tenants", { name: "x" })).status).toBe(401);
@@ -107,7 +127,11 @@ describe("credentials", () => {
   });
 
   it("a revoked key is refused at once here, and the act is on the system log", async () => {
-    const created = await call(a.key, "POST", "/v1/api-keys", { name: "short", scopes: ["read"], principals: ["*"] });
+    const created = await call(a.key, "POST", "/v1/api-keys", {
+      name: "short",
+      scopes: ["read"],
+      principals: ["*"],
+    });
     const key = String(created.body.api_key);
     expect((await call(key, "GET", "/v1/principals")).status).toBe(200);
     expect((await call(a.key, "DELETE", `/v1/api-keys/${created.body.id}`)).status).toBe(200);

@@ -54,7 +54,11 @@ describe("reading one log", () => {
     const seqs = (await all(tenant.key, `${path("pages")}?limit=10`)).map(({ seq }) => seq);
     expect(seqs).toEqual(Array.from({ length: 25 }, (_, i) => i + 1));
     const first = page(await call(tenant.key, "GET", `${path("pages")}?limit=10`));
-    const other = await call(tenant.key, "GET", `${path("pages")}?limit=10&kind=run.created&cursor=${first.next_cursor}`);
+    const other = await call(
+      tenant.key,
+      "GET",
+      `${path("pages")}?limit=10&kind=run.created&cursor=${first.next_cursor}`,
+    );
     expect([other.status, other.body.type]).toEqual([400, "urn:runseal:problem:invalid-cursor"]);
     expect((await call(tenant.key, "GET", `${path("pages")}?cursor=x`)).status).toBe(400);
   });
@@ -63,9 +67,15 @@ describe("reading one log", () => {
     await call(tenant.key, "POST", path("filter"), [
       entry({ run: "r1", session: "s1" }),
       entry({ run: "r2", action: { tool: "send_mail", args: {} } }),
-      entry({ run: "r1", kind: "tool.call.completed", action: { tool: "read_file" }, outcome: { status: "denied" } }),
+      entry({
+        run: "r1",
+        kind: "tool.call.completed",
+        action: { tool: "read_file" },
+        outcome: { status: "denied" },
+      }),
     ]);
-    const seqs = async (query: string) => page(await call(tenant.key, "GET", `${path("filter")}?${query}`)).entries.map(({ seq }) => seq);
+    const seqs = async (query: string) =>
+      page(await call(tenant.key, "GET", `${path("filter")}?${query}`)).entries.map(({ seq }) => seq);
     expect(await seqs("run=r1")).toEqual([1, 3]);
     expect(await seqs("session=s1")).toEqual([1]);
     expect(await seqs("kind=tool.call.completed")).toEqual([3]);

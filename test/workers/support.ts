@@ -34,7 +34,9 @@ export async function call(
       ...(body === undefined ? {} : { "content-type": "application/json" }),
       ...headers,
     },
-    ...(body === undefined ? {} : { body: typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body) }),
+    ...(body === undefined
+      ? {}
+      : { body: typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body) }),
   });
   const text = await response.text();
   let parsed: unknown = null;
@@ -55,8 +57,16 @@ export async function newTenant(name = "tenant"): Promise<TestTenant> {
 }
 
 /** A further key of the tenant. */
-export async function newKey(tenant: TestTenant, scopes: string[], principals: string[] = ["*"]): Promise<string> {
-  const { status, body, text } = await call(tenant.key, "POST", "/v1/api-keys", { name: "test", scopes, principals });
+export async function newKey(
+  tenant: TestTenant,
+  scopes: string[],
+  principals: string[] = ["*"],
+): Promise<string> {
+  const { status, body, text } = await call(tenant.key, "POST", "/v1/api-keys", {
+    name: "test",
+    scopes,
+    principals,
+  });
   if (status !== 201) throw new Error(`key: ${status} ${text}`);
   return String(body.api_key);
 }

@@ -28,7 +28,8 @@ async function filled(name: string, count = 6): Promise<void> {
   await call(tenant.key, "GET", `${log(name)}/entries?limit=1`);
 }
 
-const rows = (name: string) => `log = (SELECT log FROM logs WHERE name = '${name}' AND tenant = '${tenant.id}')`;
+const rows = (name: string) =>
+  `log = (SELECT log FROM logs WHERE name = '${name}' AND tenant = '${tenant.id}')`;
 const sql = (text: string) => env.DB.prepare(text).run();
 
 describe("verification of what is stored", () => {
@@ -36,26 +37,57 @@ describe("verification of what is stored", () => {
     await filled("intact", 300);
     const { body: head } = await call(tenant.key, "GET", `${log("intact")}/head`);
     const report = await verify("intact", `?head=${head.seq}:${head.hash}`);
-    expect(report).toMatchObject({ verdict: "intact", checked: 300, kept_head: { matches: true }, issues: [] });
+    expect(report).toMatchObject({
+      verdict: "intact",
+      checked: 300,
+      kept_head: { matches: true },
+      issues: [],
+    });
   });
 
   it("walks a part of a log, and refuses a range that is none", async () => {
     await filled("part", 10);
     expect(await verify("part", "?from=4&to=7")).toMatchObject({ verdict: "intact", checked: 4 });
     expect((await call(tenant.key, "GET", `${log("part")}/verify?from=7&to=4`)).status).toBe(400);
-    expect((await call(tenant.key, "GET", `${log("part")}/verify?from=4&head=2:${"ab".repeat(32)}`)).status).toBe(400);
+    expect(
+      (await call(tenant.key, "GET", `${log("part")}/verify?from=4&head=2:${"ab".repeat(32)}`)).status,
+    ).toBe(400);
     expect(await verify("part", "?from=99")).toMatchObject({ verdict: "intact", checked: 0 });
   });
 
   const tampering: [string, string, { seq: number; verdict: string }][] = [
-    ["a leaf", "UPDATE entries SET leaf = (SELECT leaf FROM entries e2 WHERE e2.log = entries.log AND e2.seq = 5) WHERE %L AND seq = 3", { seq: 3, verdict: "altered" }],
-    ["a hash", `UPDATE entries SET hash = '${"00".repeat(32)}' WHERE %L AND seq = 3`, { seq: 3, verdict: "altered" }],
-    ["a value", "UPDATE entries SET content = replace(content, 'read_file', 'send_file') WHERE %L AND seq = 3", { seq: 3, verdict: "altered" }],
-    ["an index column", "UPDATE entries SET kind = 'run.created' WHERE %L AND seq = 3", { seq: 3, verdict: "altered" }],
-    ["the tool column", "UPDATE entries SET tool = 'other' WHERE %L AND seq = 3", { seq: 3, verdict: "altered" }],
+    [
+      "a leaf",
+      "UPDATE entries SET leaf = (SELECT leaf FROM entries e2 WHERE e2.log = entries.log AND e2.seq = 5) WHERE %L AND seq = 3",
+      { seq: 3, verdict: "altered" },
+    ],
+    [
+      "a hash",
+      `UPDATE entries SET hash = '${"00".repeat(32)}' WHERE %L AND seq = 3`,
+      { seq: 3, verdict: "altered" },
+    ],
+    [
+      "a value",
+      "UPDATE entries SET content = replace(content, 'read_file', 'send_file') WHERE %L AND seq = 3",
+      { seq: 3, verdict: "altered" },
+    ],
+    [
+      "an index column",
+      "UPDATE entries SET kind = 'run.created' WHERE %L AND seq = 3",
+      { seq: 3, verdict: "altered" },
+    ],
+    [
+      "the tool column",
+      "UPDATE entries SET tool = 'other' WHERE %L AND seq = 3",
+      { seq: 3, verdict: "altered" },
+    ],
     ["a deleted row", "DELETE FROM entries WHERE %L AND seq = 3", { seq: 4, verdict: "missing" }],
     ["deleted last rows", "DELETE FROM entries WHERE %L AND seq > 4", { seq: 5, verdict: "truncated" }],
-    ["bytes that are no leaf", "UPDATE entries SET leaf = '!!' WHERE %L AND seq = 3", { seq: 3, verdict: "altered" }],
+    [
+      "bytes that are no leaf",
+      "UPDATE entries SET leaf = '!!' WHERE %L AND seq = 3",
+      { seq: 3, verdict: "altered" },
+    ],
   ];
   it.each(tampering)("names the place where D1 was changed: %s", async (name, statement, expected) => {
     const principal = `t-${name.replaceAll(" ", "-")}`;
@@ -70,7 +102,11 @@ describe("verification of what is stored", () => {
   it("says that a kept head is of another history, or was not reached", async () => {
     await filled("kept");
     const other = await verify("kept", `?head=3:${"ab".repeat(32)}`);
-    expect(other).toMatchObject({ verdict: "broken", break: { seq: 3, verdict: "fork" }, kept_head: { matches: false } });
+    expect(other).toMatchObject({
+      verdict: "broken",
+      break: { seq: 3, verdict: "fork" },
+      kept_head: { matches: false },
+    });
     const beyond = await verify("kept", `?head=9:${"ab".repeat(32)}`);
     expect(beyond).toMatchObject({ verdict: "broken", break: { seq: 9, verdict: "truncated" } });
   });
@@ -78,14 +114,19 @@ describe("verification of what is stored", () => {
 
 describe("bundles", () => {
   const upload = async (text: string, query = "") =>
-    (await call(tenant.key, "POST", `/v1/verify${query}`, text, { "content-type": "application/x-ndjson" })).body as unknown as Report;
+    (await call(tenant.key, "POST", `/v1/verify${query}`, text, { "content-type": "application/x-ndjson" }))
+      .body as unknown as Report;
   const lines = async (name: string, query = "") =>
     (await call(tenant.key, "GET", `${log(name)}/export${query}`)).text.trimEnd().split("\n");
 
   it("an exported bundle verifies, pinned and not", async () => {
     await filled("bundle", 20);
     const text = (await lines("bundle")).join("\n");
-    expect(await upload(text, `?registry=${tenant.registryId}`)).toMatchObject({ verdict: "intact", pinned: true, checked: 20 });
+    expect(await upload(text, `?registry=${tenant.registryId}`)).toMatchObject({
+      verdict: "intact",
+      pinned: true,
+      checked: 20,
+    });
     expect(await upload(text)).toMatchObject({ verdict: "intact", pinned: false });
     expect(await upload(text, `?registry=${"ab".repeat(32)}`)).toMatchObject({ verdict: "broken" });
   });

@@ -6,8 +6,8 @@
  */
 import type { ApiKeyRecord, TenantRecord } from "../../durable-objects/tenant-directory/tenant-directory.ts";
 import { nativeCrypto } from "../../native/crypto.ts";
-import { parseApiKey } from "../../shared/api-key.ts";
 import { isScope, type Scope } from "../../shared/api/scopes.ts";
+import { parseApiKey } from "../../shared/api-key.ts";
 import { equalSecret, toHex, utf8 } from "../../shared/bytes.ts";
 import type { Env } from "../env.ts";
 import { Problem } from "./problem.ts";
@@ -45,7 +45,10 @@ export function requireOperator(request: Request, env: Env): void {
   const token = bearer(request);
   const expected = env.RUNSEAL_OPERATOR_TOKEN;
   // Both are hashed, so that neither the comparison's time nor its result tells the token's length.
-  const matches = equalSecret(nativeCrypto.sha256(utf8(token ?? "")), nativeCrypto.sha256(utf8(expected ?? "")));
+  const matches = equalSecret(
+    nativeCrypto.sha256(utf8(token ?? "")),
+    nativeCrypto.sha256(utf8(expected ?? "")),
+  );
   if (token === null || !expected || !matches) throw new Problem("unauthenticated");
 }
 
@@ -73,7 +76,8 @@ export async function authenticate(request: Request, env: Env): Promise<Caller> 
 
 /** Demands a scope. Throws a 403 problem that names it. */
 export function requireScope(caller: Caller, scope: Scope): void {
-  if (!hasScope(caller, scope)) throw new Problem("forbidden", { detail: `the key lacks the scope ${scope}` });
+  if (!hasScope(caller, scope))
+    throw new Problem("forbidden", { detail: `the key lacks the scope ${scope}` });
 }
 
 export function hasScope(caller: Caller, scope: Scope): boolean {

@@ -18,7 +18,9 @@ export async function* lines(request: Request, limit: number): AsyncGenerator<st
     bytes += value?.length ?? 0;
     if (bytes > limit || rest.length > MAX_LINE_CHARS) {
       await reader.cancel().catch(() => {});
-      throw new Problem("batch-too-large", { detail: `the body is larger than ${limit} bytes, or one of its lines is` });
+      throw new Problem("batch-too-large", {
+        detail: `the body is larger than ${limit} bytes, or one of its lines is`,
+      });
     }
     try {
       rest += done ? decoder.decode() : decoder.decode(value, { stream: true });

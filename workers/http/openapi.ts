@@ -41,7 +41,10 @@ function requestBody(route: Route): JsonSchema | undefined {
     return {
       required: true,
       content: Object.fromEntries(
-        contentTypes.map((type) => [type, { schema: type.includes("ndjson") ? { type: "string" } : schemaOf(schema, "input") }]),
+        contentTypes.map((type) => [
+          type,
+          { schema: type.includes("ndjson") ? { type: "string" } : schemaOf(schema, "input") },
+        ]),
       ),
     };
   }
@@ -56,7 +59,9 @@ function responses(route: Route): JsonSchema {
     out[status] = {
       description: answer.description,
       content: {
-        [type]: { schema: answer.schema === undefined ? { type: "string" } : schemaOf(answer.schema, "output") },
+        [type]: {
+          schema: answer.schema === undefined ? { type: "string" } : schemaOf(answer.schema, "output"),
+        },
       },
     };
   }
@@ -101,7 +106,11 @@ export function openApiDocument(routes: readonly Route[]): JsonSchema {
     paths,
     components: {
       securitySchemes: {
-        apiKey: { type: "http", scheme: "bearer", description: "an API key, or the operator's token where it says operator" },
+        apiKey: {
+          type: "http",
+          scheme: "bearer",
+          description: "an API key, or the operator's token where it says operator",
+        },
       },
       schemas: {
         Problem: schemaOf(ProblemDocument, "output"),

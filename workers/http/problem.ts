@@ -33,7 +33,11 @@ export class Problem extends Error {
 }
 
 /** The members of the document. */
-export function problemBody(code: ProblemCode, options: ProblemOptions, requestId: string): Record<string, unknown> {
+export function problemBody(
+  code: ProblemCode,
+  options: ProblemOptions,
+  requestId: string,
+): Record<string, unknown> {
   const spec = PROBLEMS[code];
   return {
     type: problemType(code),

@@ -46,7 +46,11 @@ interface RouteShape {
   readonly description?: string;
   readonly answers: Readonly<Record<number, Answer>>;
   /** Schema of a body that the handler reads itself: documented, not validated here. */
-  readonly rawBody?: { readonly schema: z.ZodType; readonly contentTypes: readonly string[]; readonly limit: number };
+  readonly rawBody?: {
+    readonly schema: z.ZodType;
+    readonly contentTypes: readonly string[];
+    readonly limit: number;
+  };
 }
 
 type ObjectSchema = z.ZodObject;
@@ -85,7 +89,10 @@ function refuse(error: z.ZodError, where: "path" | "query" | "body"): Problem {
   if (issue?.code === "unrecognized_keys" && issue.keys[0] !== undefined) path.push(issue.keys[0]);
   const names = path.map((part) => String(part).replaceAll("~", "~0").replaceAll("/", "~1"));
   const pointer = where === "body" ? names.map((name) => `/${name}`).join("") : `?${names.join(".")}`;
-  return new Problem("invalid-request", { pointer, detail: `${where}: ${issue?.message ?? "not as the contract demands"}` });
+  return new Problem("invalid-request", {
+    pointer,
+    detail: `${where}: ${issue?.message ?? "not as the contract demands"}`,
+  });
 }
 
 async function parseParts<P extends ObjectSchema, Q extends ObjectSchema, B extends z.ZodType>(
@@ -99,7 +106,8 @@ async function parseParts<P extends ObjectSchema, Q extends ObjectSchema, B exte
   if (params?.success === false) throw new Problem("not-found");
   const rawQuery: Record<string, string> = Object.create(null) as Record<string, string>;
   for (const [name, value] of url.searchParams) {
-    if (name in rawQuery) throw new Problem("invalid-request", { pointer: `?${name}`, detail: "query: given twice" });
+    if (name in rawQuery)
+      throw new Problem("invalid-request", { pointer: `?${name}`, detail: "query: given twice" });
     rawQuery[name] = value;
   }
   let query: z.infer<Q> | undefined;
@@ -171,7 +179,11 @@ export function json(value: unknown, status = 200, headers: Readonly<Record<stri
 }
 
 /** A JSON answer from text, where values must leave with the digits that they came with. */
-export function jsonText(text: string, status = 200, headers: Readonly<Record<string, string>> = {}): Response {
+export function jsonText(
+  text: string,
+  status = 200,
+  headers: Readonly<Record<string, string>> = {},
+): Response {
   return new Response(text, {
     status,
     headers: { "content-type": "application/json", "cache-control": "no-store", ...headers },

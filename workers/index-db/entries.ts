@@ -87,7 +87,11 @@ export async function queryLog(
   after: number,
   limit: number,
 ): Promise<RowPage> {
-  const parts = [{ sql: "l.log_id = ?", values: [logId] }, { sql: "e.seq > ?", values: [after] }, ...conditions(filter)];
+  const parts = [
+    { sql: "l.log_id = ?", values: [logId] },
+    { sql: "e.seq > ?", values: [after] },
+    ...conditions(filter),
+  ];
   if (filter.run !== undefined) {
     // The run's span keeps the scan inside it: there is no index by run.
     parts.push({
@@ -102,7 +106,11 @@ export async function queryLog(
     db.prepare("SELECT last_seq FROM logs WHERE log_id = ?").bind(logId),
   ]);
   const indexed = (log?.results[0] as { last_seq: number } | undefined)?.last_seq ?? 0;
-  return cut((page?.results ?? []) as unknown as (EntryRow & { before: number; size: number })[], limit, indexed);
+  return cut(
+    (page?.results ?? []) as unknown as (EntryRow & { before: number; size: number })[],
+    limit,
+    indexed,
+  );
 }
 
 /** The tenant's entries after the arrival position `after`, in arrival order. */
@@ -114,7 +122,11 @@ export async function queryTenant(
   after: number,
   limit: number,
 ): Promise<RowPage> {
-  const parts = [{ sql: "e.tenant = ?", values: [tenant] }, { sql: "e.pos > ?", values: [after] }, ...conditions(filter)];
+  const parts = [
+    { sql: "e.tenant = ?", values: [tenant] },
+    { sql: "e.pos > ?", values: [after] },
+    ...conditions(filter),
+  ];
   if (principals !== null) {
     parts.push({ sql: "l.name IN (SELECT value FROM json_each(?))", values: [JSON.stringify(principals)] });
   }
@@ -127,7 +139,11 @@ export async function queryTenant(
   return cut(page.results, limit, 0);
 }
 
-function cut(rows: readonly (EntryRow & { before: number; size: number })[], limit: number, indexed: number): RowPage {
+function cut(
+  rows: readonly (EntryRow & { before: number; size: number })[],
+  limit: number,
+  indexed: number,
+): RowPage {
   const kept = rows.slice(0, limit);
   const last = rows.at(-1);
   const filled = last !== undefined && last.before + last.size >= MAX_PAGE_BYTES;

@@ -3,15 +3,16 @@
  *
  * @module
  */
-import { toHex } from "../../shared/bytes.ts";
+
 import type { FieldLine } from "../../shared/bundle/format.ts";
+import { toHex } from "../../shared/bytes.ts";
 import { splitSections } from "../../shared/entry/content.ts";
 import { formatOrigin } from "../../shared/entry/log-id.ts";
 import type { Env } from "../env.ts";
-import { logEvent } from "../log-event.ts";
 import type { Execution } from "../http/route.ts";
 import type { EntryRow } from "../index-db/entries.ts";
 import { queryLog } from "../index-db/entries.ts";
+import { logEvent } from "../log-event.ts";
 import type { OpenLog } from "./open-log.ts";
 import { refusal } from "./open-log.ts";
 import { barrier, indexSession, logIdOf } from "./read.ts";
@@ -122,5 +123,7 @@ export async function exportBundle(
       await writer.abort(error).catch(() => {});
     }),
   );
-  return new Response(readable, { headers: { "content-type": "application/x-ndjson", "cache-control": "no-store" } });
+  return new Response(readable, {
+    headers: { "content-type": "application/x-ndjson", "cache-control": "no-store" },
+  });
 }

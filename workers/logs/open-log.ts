@@ -7,7 +7,10 @@
 import type { PrincipalLog } from "../../durable-objects/principal-log/principal-log.ts";
 import type { LogIdentity, Unavailable } from "../../durable-objects/principal-log/types.ts";
 import { logObjectName } from "../../durable-objects/principal-log/types.ts";
-import type { PrincipalRecord, TenantRecord } from "../../durable-objects/tenant-directory/tenant-directory.ts";
+import type {
+  PrincipalRecord,
+  TenantRecord,
+} from "../../durable-objects/tenant-directory/tenant-directory.ts";
 import { newHexId } from "../../shared/entry/log-id.ts";
 import type { Env } from "../env.ts";
 import type { Caller } from "../http/auth.ts";
@@ -39,7 +42,8 @@ export async function openLog(env: Env, caller: Caller, name: string): Promise<O
 
 /** The same for an append: makes the principal where the key may. Nobody but the service writes to $system. */
 export async function openLogForAppend(env: Env, caller: Caller, name: string): Promise<OpenLog> {
-  if (name === SYSTEM_PRINCIPAL) throw new Problem("forbidden", { detail: "only the service writes to this log" });
+  if (name === SYSTEM_PRINCIPAL)
+    throw new Problem("forbidden", { detail: "only the service writes to this log" });
   if (!mayUsePrincipal(caller, name)) throw new Problem("not-found");
   const found = await findPrincipal(env, caller.tenant, name);
   if (found !== null) return bind(env, caller.tenant, found);

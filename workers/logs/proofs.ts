@@ -3,8 +3,9 @@
  *
  * @module
  */
-import { formatTlogProof } from "../../shared/note/tlog-proof.ts";
+
 import { toHex } from "../../shared/bytes.ts";
+import { formatTlogProof } from "../../shared/note/tlog-proof.ts";
 import { Problem } from "../http/problem.ts";
 import type { OpenLog } from "./open-log.ts";
 import { refusal } from "./open-log.ts";
@@ -18,7 +19,10 @@ export interface EntryProof {
 }
 
 /** Proofs by sequence number. Throws a 503 problem. */
-export async function proofsFor(log: OpenLog, seqs: readonly number[]): Promise<ReadonlyMap<number, EntryProof>> {
+export async function proofsFor(
+  log: OpenLog,
+  seqs: readonly number[],
+): Promise<ReadonlyMap<number, EntryProof>> {
   const outcome = await log.stub.inclusion(log.identity, log.epoch, seqs, null);
   if (!outcome.ok) throw refusal(outcome);
   const { checkpoint } = outcome.head;
@@ -30,7 +34,11 @@ export async function proofsFor(log: OpenLog, seqs: readonly number[]): Promise<
       for (let at = 0; at < joined.length; at += 32) hashes.push(joined.subarray(at, at + 32));
       return [
         seq,
-        { text: formatTlogProof({ index: seq - 1, hashes, checkpoint }), checkpoint, path: hashes.map(toHex) },
+        {
+          text: formatTlogProof({ index: seq - 1, hashes, checkpoint }),
+          checkpoint,
+          path: hashes.map(toHex),
+        },
       ] as const;
     }),
   );

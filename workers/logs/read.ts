@@ -16,7 +16,10 @@ import type { EntryRow } from "../index-db/entries.ts";
 import type { OpenLog } from "./open-log.ts";
 import { bindLog, refusal } from "./open-log.ts";
 
-const REBUILDING = { retryAfter: 1, detail: "the index does not hold everything that the log acknowledged yet" };
+const REBUILDING = {
+  retryAfter: 1,
+  detail: "the index does not hold everything that the log acknowledged yet",
+};
 
 /** The log's id, hex, as D1 knows it. */
 export function logIdOf(log: OpenLog): string {

@@ -87,7 +87,8 @@ function checkRow(row: IndexedEntryRow, leaf: Leaf, issues: IssueList): void {
   try {
     const openings = openingsOf(row);
     const field = alteredField(nativeCrypto, leaf, openings);
-    if (field !== null) add("altered-content", `the stored value of ${field} is not the one that the leaf commits to`);
+    if (field !== null)
+      add("altered-content", `the stored value of ${field} is not the one that the leaf commits to`);
     const column = alteredColumn(row, leaf, openings);
     if (column !== null) add("altered-index", `the index column ${column} does not say what the leaf says`);
   } catch (error) {
@@ -105,7 +106,13 @@ function checkEvidence(
 ): boolean {
   const check = checkCheckpoint(nativeCrypto, chain, origin, evidence.head.checkpoint, evidence.head.epoch);
   if (!check.ok) {
-    issues.add({ seq: evidence.head.size, code: check.code, detail: check.detail, expected: null, found: null });
+    issues.add({
+      seq: evidence.head.size,
+      code: check.code,
+      detail: check.detail,
+      expected: null,
+      found: null,
+    });
     return false;
   }
   const range = new RangeRoot(nativeCrypto, evidence.begin, chunks(evidence.left));
@@ -157,10 +164,10 @@ export async function verifyStored(env: Env, log: OpenLog, range: VerifyRange): 
       const leaf = walker.add({
         seq: row.seq,
         leaf: bytesOf(row.leaf),
-        recordedHash: /^[0-9a-f]{64}$/.test(row.hash) ? fromHex(row.hash) : new Uint8Array(32),
+        recordedHash: row.hash,
         ...(provenHash === undefined ? {} : { provenHash }),
       });
-      if (leaf !== null) checkRow(row, leaf, issues);
+      if (leaf !== null) checkRow(row, leaf.decode(), issues);
       if (kept?.seq === row.seq) keptFound = row.hash;
       at = row.seq + 1;
     }
@@ -223,7 +230,9 @@ function report(parts: {
     ...(first === undefined ? {} : { break: breakOf(first) }),
     ...(kept === undefined || !reached
       ? {}
-      : { kept_head: { seq: kept.seq, hash: kept.hash, found: keptFound, matches: keptFound === kept.hash } }),
+      : {
+          kept_head: { seq: kept.seq, hash: kept.hash, found: keptFound, matches: keptFound === kept.hash },
+        }),
     trusted: [
       "the tenant's key registry as this service holds it: compare its registry id with the one you kept",
       "this service's own verification: export the log and verify it offline to trust nobody",

@@ -14,7 +14,7 @@ import { fromHex } from "../../shared/bytes.ts";
 import { MAX_BATCH_BYTES } from "../../shared/entry/limits.ts";
 import type { BodyForm, ParsedBatch } from "../../shared/entry/parse-batch.ts";
 import { parseBatch } from "../../shared/entry/parse-batch.ts";
-import type { PreparedEntry, PrepareContext } from "../../shared/entry/prepare.ts";
+import type { PrepareContext, PreparedEntry } from "../../shared/entry/prepare.ts";
 import { RunsealError } from "../../shared/errors.ts";
 import { uuidv7 } from "../../shared/ids.ts";
 import type { Caller } from "../http/auth.ts";
@@ -45,9 +45,13 @@ function randomSource(): (count: number) => Uint8Array {
 }
 
 function bodyForm(request: Request): BodyForm {
-  const type = (request.headers.get("content-type") ?? "application/json").split(";")[0]?.trim().toLowerCase();
+  const type = (request.headers.get("content-type") ?? "application/json")
+    .split(";")[0]
+    ?.trim()
+    .toLowerCase();
   if (type === "application/json") return "json";
-  if (type === "application/x-ndjson" || type === "application/ndjson" || type === "application/jsonl") return "ndjson";
+  if (type === "application/x-ndjson" || type === "application/ndjson" || type === "application/jsonl")
+    return "ndjson";
   throw new Problem("unsupported-media-type");
 }
 
@@ -64,12 +68,19 @@ interface Item {
   readonly error?: Record<string, unknown>;
 }
 
-function itemError(code: ProblemCode, options: { detail?: string; pointer?: string; differs?: readonly string[] } = {}) {
+function itemError(
+  code: ProblemCode,
+  options: { detail?: string; pointer?: string; differs?: readonly string[] } = {},
+) {
   const { title, status } = PROBLEMS[code];
   return { type: problemType(code), title, status, ...options };
 }
 
-function refusedItem(index: number, id: string | null, problem: { code: string; pointer: string; message: string }): Item {
+function refusedItem(
+  index: number,
+  id: string | null,
+  problem: { code: string; pointer: string; message: string },
+): Item {
   const code: ProblemCode = isProblemCode(problem.code) ? problem.code : "invalid-field";
   return {
     index,
@@ -182,7 +193,11 @@ const append = tenantRoute(
   async ({ request, env, caller, params, query }) => {
     const batch = await parse(request, caller);
     if (batch.entries.length === 0) {
-      throw new Problem("entries-refused", { pointer: "", detail: "the request holds no entry", members: { results: [] } });
+      throw new Problem("entries-refused", {
+        pointer: "",
+        detail: "the request holds no entry",
+        members: { results: [] },
+      });
     }
     const atomic = query.atomic === "true";
     const results: Item[] = [];
@@ -192,7 +207,8 @@ const append = tenantRoute(
       else results.push(refusedItem(index, parsed.id, parsed.problem));
     });
     if (accepted.length === 0 || (atomic && results.length > 0)) {
-      for (const { index, entry } of accepted) results.push(outcomeItem(index, entry.id, { status: "not-stored" }, caller));
+      for (const { index, entry } of accepted)
+        results.push(outcomeItem(index, entry.id, { status: "not-stored" }, caller));
       throw refuseAll(sorted(results), batch.single, atomic);
     }
     const log = await openLogForAppend(env, caller, params.p);
@@ -209,7 +225,10 @@ const append = tenantRoute(
     if (answer.every((item) => item.error !== undefined)) throw refuseAll(answer, batch.single, atomic);
     const head = query.wait === "mirrored" ? await waitMirrored(log, first) : first;
     const withProofs = query.proof === "true" ? await addProofs(log, answer) : answer;
-    return json({ results: withProofs, head: headOut(head), mirrored_size: head.mirroredSize }, statusOf(answer));
+    return json(
+      { results: withProofs, head: headOut(head), mirrored_size: head.mirroredSize },
+      statusOf(answer),
+    );
   },
 );
 

@@ -132,11 +132,15 @@ const consistency = tenantRoute(
     operation: "getConsistencyProof",
     tag: "evidence",
     scope: "read",
-    summary: "Proof that the tree of size `from` is a prefix of the tree of size `to` (the head's by default)",
+    summary:
+      "Proof that the tree of size `from` is a prefix of the tree of size `to` (the head's by default)",
     params: Principal,
     query: z.object({ from: Size, to: Size.optional() }),
     answers: {
-      200: { description: "the proof", schema: z.object({ from: z.int(), to: z.int(), path: Path, head: Head }) },
+      200: {
+        description: "the proof",
+        schema: z.object({ from: z.int(), to: z.int(), path: Path, head: Head }),
+      },
     },
   },
   async ({ env, caller, params, query }) => {
@@ -146,7 +150,12 @@ const consistency = tenantRoute(
     if (outcome.path === null) {
       throw new Problem("invalid-request", { pointer: "?from", detail: "from <= to <= the head's size" });
     }
-    return json({ from: query.from, to: outcome.size, path: hashesOf(outcome.path), head: headOut(outcome.head) });
+    return json({
+      from: query.from,
+      to: outcome.size,
+      path: hashesOf(outcome.path),
+      head: headOut(outcome.head),
+    });
   },
 );
 

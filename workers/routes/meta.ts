@@ -95,7 +95,8 @@ const docs = openRoute(
     new Response(DOCS, {
       headers: {
         "content-type": "text/html; charset=utf-8",
-        "content-security-policy": "default-src 'self'; script-src 'unsafe-inline'; style-src 'unsafe-inline'",
+        "content-security-policy":
+          "default-src 'self'; script-src 'unsafe-inline'; style-src 'unsafe-inline'",
         "x-content-type-options": "nosniff",
       },
     }),

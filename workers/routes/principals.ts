@@ -44,7 +44,8 @@ const create = tenantRoute(
     },
   },
   async ({ env, caller, body }) => {
-    if (!mayUsePrincipal(caller, body.name)) throw new Problem("forbidden", { detail: "the key is not for this principal" });
+    if (!mayUsePrincipal(caller, body.name))
+      throw new Problem("forbidden", { detail: "the key is not for this principal" });
     const { principal, created } = await ensurePrincipal(env, caller.tenant, body.name);
     return json(principalOut(caller, principal), created ? 201 : 200);
   },
@@ -70,9 +71,14 @@ const list = tenantRoute(
     },
   },
   async ({ env, caller, query }) => {
-    const page = await env.TENANT_DIRECTORY.getByName(caller.tenant.id).principals(query.cursor ?? "", query.limit);
+    const page = await env.TENANT_DIRECTORY.getByName(caller.tenant.id).principals(
+      query.cursor ?? "",
+      query.limit,
+    );
     return json({
-      principals: page.filter(({ name }) => mayUsePrincipal(caller, name)).map((one) => principalOut(caller, one)),
+      principals: page
+        .filter(({ name }) => mayUsePrincipal(caller, name))
+        .map((one) => principalOut(caller, one)),
       next_cursor: page.length === query.limit ? (page.at(-1)?.name ?? null) : null,
     });
   },

@@ -61,7 +61,15 @@ function filterOf(query: z.infer<typeof LogFilters>): EntryFilter {
 /** What a cursor is bound to: everything but the page's size and the cursor itself. */
 function scopeOf(tenant: string, place: string, query: z.infer<typeof LogFilters>): string[] {
   const { cursor: _cursor, limit: _limit, ...filters } = query;
-  return [tenant, place, JSON.stringify(Object.entries(filters).filter(([, value]) => value !== undefined).sort())];
+  return [
+    tenant,
+    place,
+    JSON.stringify(
+      Object.entries(filters)
+        .filter(([, value]) => value !== undefined)
+        .sort(),
+    ),
+  ];
 }
 
 const listOne = tenantRoute(
@@ -72,7 +80,8 @@ const listOne = tenantRoute(
     tag: "entries",
     scope: "read",
     summary: "Entries of one log, in its order",
-    description: "Holds everything acknowledged before the request; a lagging index is 503 index-rebuilding, never a short page.",
+    description:
+      "Holds everything acknowledged before the request; a lagging index is 503 index-rebuilding, never a short page.",
     params: z.object({ p: PrincipalName }),
     query: LogFilters,
     answers: { 200: { description: "a page", schema: Page } },
@@ -109,7 +118,14 @@ const listAll = tenantRoute(
     const after = decodeCursor(scope, query.cursor);
     await tenantBarrier(env, caller);
     const principals = mayUseAllPrincipals(caller) ? null : caller.key.principals;
-    const page = await queryTenant(indexSession(env), caller.tenant.id, filter, principals, after, query.limit);
+    const page = await queryTenant(
+      indexSession(env),
+      caller.tenant.id,
+      filter,
+      principals,
+      after,
+      query.limit,
+    );
     const last = page.rows.at(-1);
     const next = page.more && last !== undefined ? encodeCursor(scope, last.pos) : null;
     const entries = page.rows.map((row) => rowText(row, { principal: JSON.stringify(row.name) })).join(",");
@@ -130,7 +146,10 @@ const one = tenantRoute(
     answers: {
       200: {
         description: "the entry",
-        schema: EntryOut.extend({ seq: Seq, proof: z.string().optional().describe("c2sp.org/tlog-proof@v1") }),
+        schema: EntryOut.extend({
+          seq: Seq,
+          proof: z.string().optional().describe("c2sp.org/tlog-proof@v1"),
+        }),
       },
     },
   },
@@ -142,7 +161,8 @@ const one = tenantRoute(
     const page = await queryLog(indexSession(env), logIdOf(log), range, 0, 1);
     await requireIndexed(log, page.indexed, size);
     const [row] = page.rows;
-    if (row === undefined) throw new Problem("index-rebuilding", { retryAfter: 60, detail: "the index lacks this entry" });
+    if (row === undefined)
+      throw new Problem("index-rebuilding", { retryAfter: 60, detail: "the index lacks this entry" });
     const proof = query.proof === "true" ? (await proofsFor(log, [params.seq])).get(params.seq) : undefined;
     return jsonText(rowText(row, proof === undefined ? {} : { proof: JSON.stringify(proof.text) }));
   },

@@ -78,7 +78,11 @@ async function foldRun(env: Env, log: OpenLog, run: string, keepViews: boolean):
   return fold.finish();
 }
 
-async function readSpecs(env: Env, tenant: string, hashes: readonly string[]): Promise<ReadonlyMap<string, string>> {
+async function readSpecs(
+  env: Env,
+  tenant: string,
+  hashes: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
   if (hashes.length === 0) return new Map();
   const { results } = await env.DB.prepare(
     "SELECT hash, spec FROM tool_specs WHERE tenant = ?1 AND hash IN (SELECT value FROM json_each(?2))",
@@ -130,7 +134,8 @@ const recheck = tenantRoute(
     const passed = query.gate === undefined ? undefined : passesGate(query.gate, [report]);
     const gate = passed === undefined ? "" : `,"gate":{"name":"${query.gate}","passed":${passed}}`;
     const text = `${reportJson(report).slice(0, -1)}${gate},"head":${JSON.stringify(headOut(outcome.head))}}`;
-    if (passed === false) throw new Problem("gate-failed", { members: { report: JSON.parse(text) as unknown } });
+    if (passed === false)
+      throw new Problem("gate-failed", { members: { report: JSON.parse(text) as unknown } });
     return query.format === "text" ? plain(`${reportText(report)}\n`) : jsonText(text);
   },
 );
@@ -142,7 +147,8 @@ async function readRequest(request: Request): Promise<ReturnType<typeof readRech
     return readRecheckRequest(nativeCrypto, text);
   } catch (error) {
     if (!(error instanceof RunsealError)) throw error;
-    if (error.code === "json-syntax") throw new Problem("json-syntax", { pointer: error.pointer ?? "", detail: error.message });
+    if (error.code === "json-syntax")
+      throw new Problem("json-syntax", { pointer: error.pointer ?? "", detail: error.message });
     throw new Problem("invalid-policy", { pointer: error.pointer ?? "/policy", detail: error.message });
   }
 }

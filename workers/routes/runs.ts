@@ -47,13 +47,17 @@ const list = tenantRoute(
     const last = runs.at(-1);
     return json({
       runs,
-      next_cursor: runs.length === query.limit && last !== undefined ? encodeCursor(scope, last.first_seq) : null,
+      next_cursor:
+        runs.length === query.limit && last !== undefined ? encodeCursor(scope, last.first_seq) : null,
       head_seq: size,
     });
   },
 );
 
-function tally(facts: RunFacts, key: (group: RunFacts["groups"][number]) => string | null): Record<string, number> {
+function tally(
+  facts: RunFacts,
+  key: (group: RunFacts["groups"][number]) => string | null,
+): Record<string, number> {
   const out = new Map<string, number>();
   for (const group of facts.groups) {
     const name = key(group);

@@ -4,11 +4,18 @@
  * @module
  */
 import { z } from "zod";
-import type { ApiKeyRecord, TenantRecord } from "../../durable-objects/tenant-directory/tenant-directory.ts";
 import type { PublishedRecord } from "../../durable-objects/key-registry/key-registry.ts";
 import { deriveFromMaster } from "../../durable-objects/managed-keys.ts";
+import type { ApiKeyRecord, TenantRecord } from "../../durable-objects/tenant-directory/tenant-directory.ts";
 import { nativeCrypto } from "../../native/crypto.ts";
-import { ApiKeyCreated, ApiKeyIn, ApiKeyOut, HexId, TenantAnswer, TenantIn } from "../../shared/api/schemas.ts";
+import {
+  ApiKeyCreated,
+  ApiKeyIn,
+  ApiKeyOut,
+  HexId,
+  TenantAnswer,
+  TenantIn,
+} from "../../shared/api/schemas.ts";
 import type { Scope } from "../../shared/api/scopes.ts";
 import { SCOPES } from "../../shared/api/scopes.ts";
 import { formatApiKey } from "../../shared/api-key.ts";
@@ -80,7 +87,10 @@ export function idempotencyKey(request: Request): string | null {
  * A tenant's id and first key. With an Idempotency-Key both are derived from it, so that the same request again gives
  * the same tenant and the same key without either being stored.
  */
-async function seeds(env: Env, key: string | null): Promise<{ tenant: string; id: Uint8Array; secret: Uint8Array }> {
+async function seeds(
+  env: Env,
+  key: string | null,
+): Promise<{ tenant: string; id: Uint8Array; secret: Uint8Array }> {
   if (key === null) {
     const random = crypto.getRandomValues(new Uint8Array(64));
     return { tenant: toHex(random.slice(0, 16)), id: random.slice(16, 32), secret: random.slice(32) };

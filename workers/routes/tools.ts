@@ -46,17 +46,24 @@ const put = tenantRoute(
       if (!ok) throw new Problem("json-syntax", { pointer: "", detail: "the body is not UTF-8" });
       canonical = canonicalJson(text);
     } catch (error) {
-      if (error instanceof JsonError) throw new Problem(error.code, { pointer: error.pointer, detail: error.message });
+      if (error instanceof JsonError)
+        throw new Problem(error.code, { pointer: error.pointer, detail: error.message });
       throw error;
     }
     const parsed = ToolSpec.safeParse(JSON.parse(canonical));
     if (!parsed.success) {
       const [issue] = parsed.error.issues;
-      throw new Problem("invalid-field", { pointer: `/${(issue?.path ?? []).join("/")}`, detail: "not a tool spec" });
+      throw new Problem("invalid-field", {
+        pointer: `/${(issue?.path ?? []).join("/")}`,
+        detail: "not a tool spec",
+      });
     }
     const hash = toHex(nativeCrypto.sha256(utf8(canonical)));
     if (hash !== params.hash) {
-      throw new Problem("invalid-request", { pointer: "?hash", detail: "the path is not the hash of the body's canonical JSON" });
+      throw new Problem("invalid-request", {
+        pointer: "?hash",
+        detail: "the path is not the hash of the body's canonical JSON",
+      });
     }
     await env.DB.prepare("INSERT INTO tool_specs VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING")
       .bind(caller.tenant.id, hash, canonical, new Date().toISOString())

@@ -8,10 +8,10 @@ import { nativeCrypto } from "../../native/crypto.ts";
 import { Hash, PrincipalName, VerifyReport } from "../../shared/api/schemas.ts";
 import type { KeptHead } from "../../shared/verify/bundle.ts";
 import { BundleVerifier } from "../../shared/verify/bundle.ts";
+import { lines } from "../http/lines.ts";
 import { Problem } from "../http/problem.ts";
 import type { Route } from "../http/route.ts";
 import { json, tenantRoute } from "../http/route.ts";
-import { lines } from "../http/lines.ts";
 import { exportBundle } from "../logs/export.ts";
 import { openLog } from "../logs/open-log.ts";
 import { verifyStored } from "../logs/verify-stored.ts";
@@ -50,8 +50,14 @@ const stored = tenantRoute(
     if (query.to !== undefined && query.to < from) {
       throw new Problem("invalid-request", { pointer: "?to", detail: "query: to is before from" });
     }
-    if (keptHead !== undefined && (keptHead.seq < from || (query.to !== undefined && keptHead.seq > query.to))) {
-      throw new Problem("invalid-request", { pointer: "?head", detail: "query: the kept head is outside the range" });
+    if (
+      keptHead !== undefined &&
+      (keptHead.seq < from || (query.to !== undefined && keptHead.seq > query.to))
+    ) {
+      throw new Problem("invalid-request", {
+        pointer: "?head",
+        detail: "query: the kept head is outside the range",
+      });
     }
     const log = await openLog(env, caller, params.p);
     return json(await verifyStored(env, log, { from, to: query.to, keptHead }));
@@ -90,7 +96,8 @@ const exported = tenantRoute(
     tag: "verification",
     scope: "read",
     summary: "The bundle for offline verification",
-    description: "Entries outside from and to are there as hashes alone, so that the signed root can be checked.",
+    description:
+      "Entries outside from and to are there as hashes alone, so that the signed root can be checked.",
     params: z.object({ p: PrincipalName }),
     query: z.object({
       from: SeqParam.optional(),

@@ -1,0 +1,45 @@
+/**
+ * What the importers share while they read one file: the options, and what was odd about the file itself.
+ *
+ * @module
+ */
+import type { CryptoPort } from "../../shared/crypto/port.ts";
+import { pureCrypto } from "../../shared/crypto/pure.ts";
+import type { JsonValue } from "../../shared/json/value.ts";
+import { type Losses, readJson } from "./lenient.ts";
+import type { SourceRecord } from "./split.ts";
+import type { ImportOptions } from "./types.ts";
+
+/** One import of one file. */
+export class ImportContext {
+  readonly options: ImportOptions;
+  readonly crypto: Pick<CryptoPort, "sha256">;
+  #notes: string[] = [];
+
+  constructor(options: ImportOptions) {
+    this.options = options;
+    this.crypto = options.crypto ?? pureCrypto;
+  }
+
+  /** Remembers something about the file; the next run that is given carries it. */
+  skip(note: string): void {
+    this.#notes.push(note);
+  }
+
+  /** The notes since the last call. */
+  takeNotes(): string[] {
+    const notes = this.#notes;
+    this.#notes = [];
+    return notes;
+  }
+
+  /** The value of a record, or undefined, with a note, where it is not JSON. */
+  read(record: SourceRecord, losses: Losses): JsonValue | undefined {
+    try {
+      return readJson(record.text, losses);
+    } catch {
+      this.skip(`${record.where} is not JSON (cut off?); it is not imported`);
+      return undefined;
+    }
+  }
+}

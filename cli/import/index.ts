@@ -1,0 +1,70 @@
+/**
+ * Importers of recorded runs: `importRuns(format, bytes, options)` gives one run after the other, so that a file of
+ * thousands is never in memory as entries. docs/importing.md says what each format becomes and what is lost.
+ *
+ * @module
+ */
+import { RunsealError } from "../../shared/errors.ts";
+import { importAgentDojo } from "./agentdojo.ts";
+import { importClaudeCode } from "./claude-code.ts";
+import { ImportContext } from "./context.ts";
+import { decodeText } from "./decode.ts";
+import { checkPolicy } from "./evaluate.ts";
+import { importInspect } from "./inspect.ts";
+import { importLangBot } from "./langbot.ts";
+import { importChat } from "./openai-chat.ts";
+import { importSweAgent } from "./swe-agent.ts";
+import { IMPORT_FORMATS, type ImportedRun, type ImportFormat, type ImportOptions } from "./types.ts";
+
+export { readToolSpecs } from "./specs.ts";
+export {
+  IMPORT_FORMATS,
+  type ImportCounts,
+  type ImportedRun,
+  type ImportedSpec,
+  type ImportFormat,
+  type ImportOptions,
+} from "./types.ts";
+
+/** Whether there is an importer of that name. */
+export function isImportFormat(name: string): name is ImportFormat {
+  return (IMPORT_FORMATS as readonly string[]).includes(name);
+}
+
+/**
+ * The runs of a file, in its order. A part that cannot be read is passed over, and the next run's notes say so; a file
+ * without runs gives none.
+ *
+ * @throws `RunsealError("import-zip")` for an archive that is not readable, `RunsealError("import-policy")` for a policy
+ * that cannot decide an import
+ */
+export async function* importRuns(
+  format: ImportFormat,
+  bytes: Uint8Array,
+  options: ImportOptions = {},
+): AsyncGenerator<ImportedRun, void, undefined> {
+  if (options.policy !== undefined) checkPolicy(options.policy);
+  const context = new ImportContext(options);
+  switch (format) {
+    case "openai-chat":
+      yield* importChat(decodeText(bytes), context);
+      return;
+    case "agentdojo":
+      yield* importAgentDojo(decodeText(bytes), context);
+      return;
+    case "swe-agent":
+      yield* importSweAgent(decodeText(bytes), context);
+      return;
+    case "claude-code":
+      yield* importClaudeCode(decodeText(bytes), context);
+      return;
+    case "langbot":
+      yield* importLangBot(decodeText(bytes), context);
+      return;
+    case "inspect":
+      yield* importInspect(bytes, context);
+      return;
+    default:
+      throw new RunsealError("import-format", "there is no importer of that name");
+  }
+}

@@ -1,0 +1,102 @@
+/**
+ * LangBot's run ledger: rows `{run, events}` as its tables hold them (seed-systems.md section 2.1). Every column is
+ * kept as it is, JSON texts as texts, so that the ledger audit can be computed again from the entries alone. What of
+ * it reads as one of our kinds is mapped besides.
+ *
+ * @module
+ */
+import type { JsonValue } from "../../shared/json/value.ts";
+import type { ImportContext } from "./context.ts";
+import { decoded, label, sequenceOf, writeEvent } from "./langbot-events.ts";
+import { Losses } from "./lenient.ts";
+import { runName } from "./names.ts";
+import { recordsOf } from "./split.ts";
+import { naiveUtc } from "./times.ts";
+import { at, isObject, type JsonObject, listAt, objectOf, textAt } from "./tree.ts";
+import type { ImportedRun } from "./types.ts";
+import { RunWriter } from "./writer.ts";
+
+/** Columns that are set when the run is made and never change. */
+const CREATED_COLUMNS = [
+  "id",
+  "run_id",
+  "event_id",
+  "agent_id",
+  "binding_id",
+  "runner_id",
+  "conversation_id",
+  "thread_id",
+  "workspace_id",
+  "bot_id",
+  "created_at",
+  "authorization_json",
+];
+
+/** The runs of a file of rows: one object, an array, or JSONL. */
+export function* importLangBot(text: string, context: ImportContext): Generator<ImportedRun> {
+  for (const record of recordsOf(text)) {
+    const losses = new Losses();
+    const value = context.read(record, losses);
+    if (value === undefined) continue;
+    const row = at(value, "run");
+    if (isObject(row) && textAt(row, "run_id") !== undefined)
+      yield write(row, listAt(value, "events"), losses, context);
+    else context.skip(`${record.where} holds no run row; it is not imported`);
+  }
+}
+
+function write(
+  row: JsonObject,
+  events: readonly JsonValue[],
+  losses: Losses,
+  context: ImportContext,
+): ImportedRun {
+  const id = textAt(row, "run_id") ?? "";
+  const writer = new RunWriter(
+    { format: "langbot", run: runName([id], context), title: `LangBot run ${id}` },
+    context,
+    losses,
+  );
+  const authorization = row.get("authorization_json");
+  writer.created({
+    at: naiveUtc(textAt(row, "created_at")),
+    authorization: authorization === undefined || authorization === null ? undefined : decoded(authorization),
+    extra: objectOf([["langbot", objectOf(CREATED_COLUMNS.map((name) => [name, row.get(name)]))]]),
+  });
+  inSequence(events).forEach((event, place) => {
+    if (isObject(event)) writeEvent(writer, event, place);
+    else writer.note("an event row is no object; it is not imported");
+  });
+  // The whole row as it is now: what changes while a run lasts is here and not in run.created.
+  const column = (name: string): JsonValue | undefined => {
+    const value = row.get(name);
+    return value === undefined || value === null ? undefined : decoded(value);
+  };
+  writer.raw({
+    kind: "run.status",
+    at: naiveUtc(textAt(row, "finished_at")),
+    action: objectOf([
+      ["status", label(row.get("status")) ?? "unknown"],
+      ["reason", textAt(row, "status_reason")],
+      ["runner_id", label(row.get("runner_id"))],
+      ["created_at", label(row.get("created_at"))],
+      ["started_at", label(row.get("started_at"))],
+      ["finished_at", label(row.get("finished_at"))],
+      ["usage", column("usage_json")],
+      ["cost", column("cost_json")],
+      ["imported.system", "langbot"],
+      ["extra", objectOf([["langbot", row]])],
+    ]),
+  });
+  return writer.done();
+}
+
+/** In order of sequence, as the audit reads them; rows without one stay where they are. */
+function inSequence(events: readonly JsonValue[]): JsonValue[] {
+  const sequences = events.map((event) => (isObject(event) ? sequenceOf(event) : undefined));
+  if (sequences.includes(undefined)) return [...events];
+  return events
+    .map((event, place) => ({ event, sequence: sequences[place] ?? 0 }))
+    .sort((a, b) => a.sequence - b.sequence)
+    .map(({ event }) => event);
+}

@@ -1,0 +1,8 @@
+/**
+ * Entry point of the built command.
+ *
+ * @module
+ */
+import { main } from "./main.ts";
+
+process.exitCode = await main(process.argv.slice(2));

@@ -1,0 +1,230 @@
+/**
+ * The client library: the HTTP surface with types, retries that can't store twice, and streams for what is long. It
+ * runs wherever `fetch` does.
+ *
+ *     const client = new RunsealClient({ url: "http://127.0.0.1:8787", apiKey });
+ *     const { results, head } = await client.append("agent-7", [{ kind: "run.created", run: "r1", action: { goal: "…" } }]);
+ *
+ * @module
+ */
+import type { z } from "zod";
+import type {
+  AppendAnswer,
+  EntryIn,
+  Head,
+  RegistryAnswer,
+  TenantAnswer,
+  VerifyReport,
+} from "../shared/api/schemas.ts";
+import { uuidv7 } from "../shared/ids.ts";
+import { JsonReader } from "../shared/json/reader.ts";
+
+export interface ClientOptions {
+  /** Where the service is, without a path. */
+  readonly url: string;
+  /** An API key, or the operator's token for tenants. */
+  readonly apiKey: string;
+  /** Attempts of a request that failed for a passing reason. */
+  readonly attempts?: number;
+  readonly fetch?: typeof fetch;
+}
+
+export type Entry = z.input<typeof EntryIn>;
+export type Append = z.infer<typeof AppendAnswer>;
+export type HeadAnswer = z.infer<typeof Head>;
+
+/** An answer that is an error: the problem document (RFC 9457). */
+export class ProblemError extends Error {
+  override readonly name = "ProblemError";
+  readonly status: number;
+  /** The problem's `type`, stable; `urn:runseal:problem:unavailable` where no answer came. */
+  readonly type: string;
+  readonly problem: Readonly<Record<string, unknown>>;
+
+  constructor(status: number, problem: Readonly<Record<string, unknown>>) {
+    const detail = typeof problem.detail === "string" ? `: ${problem.detail}` : "";
+    const pointer =
+      typeof problem.pointer === "string" && problem.pointer !== "" ? ` (at ${problem.pointer})` : "";
+    super(`${String(problem.title ?? `HTTP ${status}`)}${detail}${pointer}`);
+    this.status = status;
+    this.type = String(problem.type ?? "about:blank");
+    this.problem = problem;
+  }
+}
+
+const RETRIED = new Set([429, 502, 503, 504]);
+
+/** An entry's text with an id, minted here where it has none: a retry must carry the same one. */
+export function withId(text: string): string {
+  const reader = new JsonReader(text);
+  if (reader.peek() !== "object") return text;
+  reader.enterObject();
+  let first = true;
+  for (let key = reader.nextKey(); key !== null; key = reader.nextKey()) {
+    if (key === "id") return text;
+    reader.skipValue();
+    first = false;
+  }
+  const id = uuidv7(Date.now(), crypto.getRandomValues(new Uint8Array(16)));
+  return `{"id":"${id}"${first ? "" : ","}${text.slice(text.indexOf("{") + 1)}`;
+}
+
+export class RunsealClient {
+  readonly #url: string;
+  readonly #apiKey: string;
+  readonly #attempts: number;
+  readonly #fetch: typeof fetch;
+
+  constructor(options: ClientOptions) {
+    this.#url = options.url.replace(/\/+$/, "");
+    this.#apiKey = options.apiKey;
+    this.#attempts = options.attempts ?? 5;
+    this.#fetch = options.fetch ?? fetch;
+  }
+
+  /**
+   * Any call of the surface. Retries what failed for a passing reason: every call of this client may be repeated.
+   *
+   * @throws `ProblemError`
+   */
+  async request(
+    method: string,
+    path: string,
+    options: { body?: string; contentType?: string } = {},
+  ): Promise<Response> {
+    for (let attempt = 1; ; attempt++) {
+      let response: Response;
+      try {
+        response = await this.#fetch(this.#url + path, {
+          method,
+          headers: {
+            authorization: `Bearer ${this.#apiKey}`,
+            ...(options.body === undefined
+              ? {}
+              : { "content-type": options.contentType ?? "application/json" }),
+          },
+          ...(options.body === undefined ? {} : { body: options.body }),
+        });
+      } catch (error) {
+        if (attempt < this.#attempts) {
+          await pause(attempt, null);
+          continue;
+        }
+        const reason =
+          error instanceof Error && error.cause instanceof Error ? error.cause.message : "no answer";
+        throw new ProblemError(0, {
+          type: "urn:runseal:problem:unavailable",
+          title: `No answer from ${this.#url}`,
+          detail: reason,
+        });
+      }
+      if (response.ok) return response;
+      if (RETRIED.has(response.status) && attempt < this.#attempts) {
+        await response.body?.cancel();
+        await pause(attempt, response.headers.get("retry-after"));
+        continue;
+      }
+      throw new ProblemError(response.status, await problemOf(response));
+    }
+  }
+
+  async json<T>(method: string, path: string, body?: unknown): Promise<T> {
+    const response = await this.request(
+      method,
+      path,
+      body === undefined ? {} : { body: JSON.stringify(body) },
+    );
+    return (await response.json()) as T;
+  }
+
+  /** Creates a tenant; the client holds the operator's token. */
+  createTenant(name: string): Promise<z.infer<typeof TenantAnswer>> {
+    return this.json("POST", "/v1/tenants", { name });
+  }
+
+  /** Appends entries. Each gets an id here where it has none, so that a retry stores nothing twice. */
+  append(principal: string, entries: readonly Entry[], options: AppendOptions = {}): Promise<Append> {
+    return this.appendTexts(
+      principal,
+      entries.map((entry) => JSON.stringify(entry)),
+      options,
+    );
+  }
+
+  /** Appends entries given as JSON texts: every number is committed with the digits that it has there. */
+  async appendTexts(
+    principal: string,
+    texts: readonly string[],
+    options: AppendOptions = {},
+  ): Promise<Append> {
+    const query = new URLSearchParams();
+    if (options.atomic) query.set("atomic", "true");
+    if (options.waitMirrored) query.set("wait", "mirrored");
+    const suffix = query.size === 0 ? "" : `?${query}`;
+    const response = await this.request("POST", `${logPath(principal)}/entries${suffix}`, {
+      body: texts.map(withId).join("\n"),
+      contentType: "application/x-ndjson",
+    });
+    return (await response.json()) as Append;
+  }
+
+  head(principal: string): Promise<HeadAnswer> {
+    return this.json("GET", `${logPath(principal)}/head`);
+  }
+
+  registry(): Promise<z.infer<typeof RegistryAnswer>> {
+    return this.json("GET", "/v1/registry");
+  }
+
+  /** One part of a walk; go on with `from: next` where the report has one. */
+  verify(
+    principal: string,
+    range: { from?: number; to?: number; head?: string } = {},
+  ): Promise<VerifyReport> {
+    const query = new URLSearchParams();
+    for (const [name, value] of Object.entries(range))
+      if (value !== undefined) query.set(name, String(value));
+    return this.json("GET", `${logPath(principal)}/verify?${query}`);
+  }
+
+  /** The bundle as a stream of NDJSON. */
+  async export(
+    principal: string,
+    range: { from?: number; to?: number; content?: boolean } = {},
+  ): Promise<Response> {
+    const query = new URLSearchParams();
+    for (const [name, value] of Object.entries(range))
+      if (value !== undefined) query.set(name, String(value));
+    return this.request("GET", `${logPath(principal)}/export?${query}`);
+  }
+}
+
+export interface AppendOptions {
+  /** All or nothing. */
+  readonly atomic?: boolean;
+  /** Answer after the head is in the mirror. */
+  readonly waitMirrored?: boolean;
+}
+
+/** The path of a principal's log. */
+export function logPath(principal: string): string {
+  return `/v1/principals/${encodeURIComponent(principal)}`;
+}
+
+async function problemOf(response: Response): Promise<Record<string, unknown>> {
+  const text = await response.text();
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === "object" && value !== null) return value as Record<string, unknown>;
+  } catch {
+    // Not ours: a proxy's page, perhaps.
+  }
+  return { title: `HTTP ${response.status}` };
+}
+
+/** Backs off: what the server asks for, or twice as long each time, with a part by chance so that clients spread. */
+function pause(attempt: number, retryAfter: string | null): Promise<void> {
+  const asked = retryAfter === null ? Number.NaN : Number(retryAfter) * 1000;
+  const base = Number.isFinite(asked) ? asked : 100 * 2 ** attempt;
+  return new Promise((resolve) => setTimeout(resolve, Math.min(30_000, base * (0.75 + Math.random() / 2))));
+}
