@@ -8,10 +8,11 @@
 import { toHex } from "../../shared/bytes.ts";
 import type { CryptoPort } from "../../shared/crypto/port.ts";
 import { formatRow, parseRow } from "../../shared/entry/row.ts";
-import { leafHash } from "../../shared/merkle/hash.ts";
+import { HASH_BYTES, leafHash } from "../../shared/merkle/hash.ts";
 import { d1Row, storedEntry } from "./commit.ts";
 import { decodeFrame } from "./frame.ts";
 import type { LogStorage } from "./storage.ts";
+import type { TileTree } from "./tree.ts";
 import type { LogIdentity } from "./types.ts";
 
 /** Characters of one chunk's JSON: a bound parameter of D1 holds 2 MB, and non-ASCII text takes up to three bytes. */
@@ -42,6 +43,7 @@ export type FlushOutcome =
 export interface FlushContext {
   readonly crypto: CryptoPort;
   readonly storage: LogStorage;
+  readonly tree: TileTree;
   readonly db: D1Database;
   readonly identity: LogIdentity;
   /** Hex. */
@@ -53,13 +55,16 @@ function nextChunk(context: FlushContext, flushedSeq: number, size: number): Chu
   if (flushedSeq >= size) return null;
   const rows: string[] = [];
   const hashes: string[] = [];
+  const known = context.tree.leafHashes(flushedSeq, Math.min(size, flushedSeq + MAX_CHUNK_ENTRIES + 1));
   let chars = 0;
   for (const segment of context.storage.segmentsFrom(flushedSeq + 1)) {
     const recordedAtFloor = BigInt(segment.recordedAtMs) * 1_000_000n;
     let seq = segment.firstSeq;
     for (const { bytes: leaf, row: text } of decodeFrame({ bytes: segment.leaves, rows: segment.rows })) {
       if (seq > flushedSeq) {
-        const hash = toHex(leafHash(context.crypto, leaf));
+        const hash = toHex(
+          known.subarray((seq - flushedSeq - 1) * HASH_BYTES, (seq - flushedSeq) * HASH_BYTES),
+        );
         const large = text.length > MAX_CHUNK_CHARS;
         if (large && rows.length > 0) return finish();
         const row = d1Row(seq, hash, leaf, recordedAtFloor, large ? withoutContent(text) : text);

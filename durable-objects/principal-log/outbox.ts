@@ -1,36 +1,106 @@
 /**
- * The outbox's bound (design section 2, promise 5): beyond it appends are refused with 503, and nothing is dropped.
+ * The outbox: what the log holds and D1 does not yet, its flush, one at a time, and its bound (design section 2,
+ * promise 5): beyond it appends are refused with 503, and nothing is dropped.
  *
- * The arithmetic: a Durable Object stores 10 GB; the outbox may take a fifth of it. At the documented 500 bytes to
- * 2 KB an entry that is one million entries, and a day is the time in which an operator can be expected to notice.
+ * The bound's arithmetic: a Durable Object stores 10 GB; the outbox may take a fifth of it. At the documented 500
+ * bytes to 2 KB an entry that is one million entries, and a day is the time in which an operator can be expected to
+ * notice.
  *
  * @module
  */
-import type { LogStorage, Progress } from "./storage.ts";
-import type { Unavailable } from "./types.ts";
+import { nativeCrypto } from "../../native/crypto.ts";
+import { toHex } from "../../shared/bytes.ts";
+import { leafHash } from "../../shared/merkle/hash.ts";
+import { logEvent } from "../../workers/log-event.ts";
+import { storedEntry } from "./commit.ts";
+import type { FlushOutcome } from "./flush.ts";
+import { flushToIndex } from "./flush.ts";
+import type { LogStorage, Progress, StoredHead } from "./storage.ts";
+import type { TileTree } from "./tree.ts";
+import type { LogIdentity, Unavailable } from "./types.ts";
 import { unavailable } from "./types.ts";
 
 export const MAX_OUTBOX_BYTES = 2 * 1024 ** 3;
 export const MAX_OUTBOX_ENTRIES = 1_000_000;
 export const MAX_OUTBOX_AGE_MS = 24 * 3_600_000;
 
-/** Null while the outbox has room. */
-export function outboxState(
-  storage: LogStorage,
-  progress: Progress,
-  size: number,
-  bytes: number,
-  nowMs: number,
-): Unavailable | null {
-  const entries = size - progress.flushedSeq;
-  if (entries === 0) return null;
-  const full = bytes > MAX_OUTBOX_BYTES || entries > MAX_OUTBOX_ENTRIES;
-  // The age is read only where it can matter: a log that is a few entries behind is not a day behind.
-  const oldest = full || entries < 1000 ? null : storage.oldestAfter(progress.flushedSeq);
-  if (!full && (oldest === null || nowMs - oldest < MAX_OUTBOX_AGE_MS)) return null;
-  return unavailable(
-    "outbox-full",
-    "D1 has been away for too long: the log takes no more entries until it is back",
-    30,
-  );
+export interface OutboxContext {
+  readonly storage: LogStorage;
+  readonly tree: TileTree;
+  readonly db: D1Database;
+  readonly identity: LogIdentity;
+  readonly logId: Uint8Array;
+  readonly head: () => StoredHead | null;
+  readonly progress: () => Progress;
+  readonly progressed: (progress: Partial<Progress>) => void;
+}
+
+export class Outbox {
+  readonly #context: OutboxContext;
+  #bytes: number;
+  #flushing: Promise<FlushOutcome> | null = null;
+
+  constructor(context: OutboxContext) {
+    this.#context = context;
+    this.#bytes = context.storage.bytesAfter(context.progress().flushedSeq);
+  }
+
+  /** Notes what a commit added. */
+  added(bytes: number): void {
+    this.#bytes += bytes;
+  }
+
+  /** Counts again, after memory was taken over from storage. */
+  recount(): void {
+    this.#bytes = this.#context.storage.bytesAfter(this.#context.progress().flushedSeq);
+  }
+
+  /** Entries that D1 lacks. */
+  get lag(): number {
+    return (this.#context.head()?.size ?? 0) - this.#context.progress().flushedSeq;
+  }
+
+  /** Null while the outbox has room. */
+  refusal(nowMs: number): Unavailable | null {
+    const entries = this.lag;
+    if (entries === 0) return null;
+    const full = this.#bytes > MAX_OUTBOX_BYTES || entries > MAX_OUTBOX_ENTRIES;
+    const oldest = full ? null : this.#context.storage.oldestAfter(this.#context.progress().flushedSeq);
+    if (!full && (oldest === null || nowMs - oldest < MAX_OUTBOX_AGE_MS)) return null;
+    const detail = "D1 has been away for too long: the log takes no more entries until it is back";
+    return unavailable("outbox-full", detail, 30);
+  }
+
+  /** One flush at a time; a second caller waits for the one that is under way and then for one more. */
+  async flush(): Promise<FlushOutcome> {
+    if (this.#flushing !== null) await this.#flushing;
+    this.#flushing ??= this.#flushOnce().finally(() => {
+      this.#flushing = null;
+    });
+    return this.#flushing;
+  }
+
+  async #flushOnce(): Promise<FlushOutcome> {
+    const { storage, tree, db, identity, logId, head, progress, progressed } = this.#context;
+    const size = head()?.size ?? 0;
+    const flushed = progress().flushedSeq;
+    if (flushed >= size) return { ok: true };
+    const hash = flushed === 0 ? logId : leafHash(nativeCrypto, storedEntry(storage, flushed).bytes);
+    const outcome = await flushToIndex(
+      { crypto: nativeCrypto, storage, tree, db, identity, logId: toHex(logId) },
+      { lastSeq: flushed, lastHash: toHex(hash) },
+      size,
+      (seq) => {
+        progressed({ flushedSeq: seq });
+        this.recount();
+      },
+    );
+    if (!outcome.ok) {
+      logEvent(outcome.reason === "conflict" ? "index-conflict" : "index-unavailable", {
+        principal: identity.principal,
+        detail: outcome.detail,
+      });
+    }
+    return outcome;
+  }
 }

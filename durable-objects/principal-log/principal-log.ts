@@ -8,24 +8,21 @@
 import { DurableObject } from "cloudflare:workers";
 import { nativeCrypto } from "../../native/crypto.ts";
 import { fromHex, toHex } from "../../shared/bytes.ts";
-import { MAX_COMMIT_BYTES, MAX_COMMIT_ENTRIES, MAX_QUEUE_BYTES } from "../../shared/entry/limits.ts";
 import { computeLogId, formatOrigin, logPrefix } from "../../shared/entry/log-id.ts";
 import { RunsealError } from "../../shared/errors.ts";
-import { leafHash } from "../../shared/merkle/hash.ts";
 import type { TileRef } from "../../shared/merkle/tiles.ts";
 import type { Env } from "../../workers/env.ts";
 import { logEvent } from "../../workers/log-event.ts";
 import { AuditKeys } from "./audit-keys.ts";
-import type { CommitContext, CommitResult, KnownEntry, PendingRequest } from "./commit.ts";
-import { commitGroup, storedEntry } from "./commit.ts";
+import type { CommitContext, CommitResult, PendingRequest } from "./commit.ts";
+import { commitGroup } from "./commit.ts";
+import { CommitQueue } from "./commit-queue.ts";
 import { consistencyPath, inclusionPaths, rangeEvidence, tileBytes } from "./evidence.ts";
-import type { FlushOutcome } from "./flush.ts";
-import { flushToIndex } from "./flush.ts";
-import { decodeFrame } from "./frame.ts";
 import { IdIndex } from "./id-index.ts";
+import { DirtyListing } from "./listing.ts";
 import { lookUpIds } from "./look-up.ts";
 import { Mirror } from "./mirror-keeper.ts";
-import { outboxState } from "./outbox.ts";
+import { Outbox } from "./outbox.ts";
 import { emptyHead, loadIds, loadPartialTile } from "./start.ts";
 import type { Progress, StoredHead } from "./storage.ts";
 import { LogStorage } from "./storage.ts";
@@ -38,7 +35,6 @@ import type {
   HeadOutcome,
   HeadView,
   InclusionOutcome,
-  ItemOutcome,
   LogIdentity,
   RangeOutcome,
   TileOutcome,
@@ -51,17 +47,14 @@ const FLUSH_DELAY_MS = 250;
 /** Longest pause between two attempts of a failing flush. */
 const MAX_BACKOFF_MS = 60_000;
 
-interface Waiting extends PendingRequest {
-  readonly bytes: number;
-  readonly evictions: number;
-  readonly resolve: (outcome: readonly ItemOutcome[] | Unavailable | "look-up-again") => void;
-}
-
 /** What a log knows once its identity is. */
 interface OpenLog {
   readonly identity: LogIdentity;
   readonly origin: string;
   readonly logId: Uint8Array;
+  readonly mirror: Mirror;
+  readonly outbox: Outbox;
+  readonly listing: DirtyListing;
 }
 
 export class PrincipalLog extends DurableObject<Env> {
@@ -69,22 +62,17 @@ export class PrincipalLog extends DurableObject<Env> {
   readonly #tree: TileTree;
   readonly #keys: AuditKeys;
   #open: OpenLog | null = null;
-  #mirror: Mirror | null = null;
   #head: StoredHead | null = null;
   #ids = new IdIndex(0);
   #progress: Progress;
-  readonly #queue: Waiting[] = [];
-  #queuedBytes = 0;
-  #outboxBytes = 0;
-  #drainScheduled = false;
+  readonly #queue = new CommitQueue({
+    ids: () => this.#ids,
+    lookUp: (ids) => lookUpIds(this.env.DB, toHex(this.#requireOpen().logId), ids),
+    commit: (group) => this.#commit(group),
+    reload: () => this.#reload(),
+  });
   #alarmArmed = false;
   #failures = 0;
-  #flushing: Promise<FlushOutcome> | null = null;
-  /** Version under which the tenant's directory lists the log as dirty; null while it need not. */
-  #dirty: number | null = null;
-  /** Versions only grow, over restarts too: they are times in milliseconds, or one more than the last. */
-  #version = 0;
-  #touched: Promise<void> | null = null;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
@@ -105,50 +93,14 @@ export class PrincipalLog extends DurableObject<Env> {
   async append(request: AppendRequest): Promise<AppendOutcome> {
     const refused = await this.#prepare(request.log, request.epoch);
     if (refused !== null) return refused;
-    const full = outboxState(
-      this.#storage,
-      this.#progress,
-      this.#head?.size ?? 0,
-      this.#outboxBytes,
-      Date.now(),
-    );
+    const { outbox, listing } = this.#requireOpen();
+    const full = outbox.refusal(Date.now());
     if (full !== null) return full;
-    const bytes = request.frame.bytes.length + request.frame.rows.length;
-    if (this.#queuedBytes + bytes > MAX_QUEUE_BYTES) {
-      return unavailable("overloaded", "the log's queue is full");
-    }
-    const entries = decodeFrame(request.frame);
-    const touched = this.#touch();
-    for (;;) {
-      const evictions = this.#ids.evictions;
-      let known: ReadonlyMap<string, KnownEntry>;
-      try {
-        known = await this.#lookUp(request.ids);
-      } catch {
-        return unavailable(
-          "index-unavailable",
-          "whether an id was used before can't be told while D1 is away",
-          2,
-        );
-      }
-      const outcome = await new Promise<readonly ItemOutcome[] | Unavailable | "look-up-again">((resolve) => {
-        this.#queue.push({
-          ids: request.ids,
-          entries,
-          atomic: request.atomic,
-          known,
-          bytes,
-          evictions,
-          resolve,
-        });
-        this.#queuedBytes += bytes;
-        this.#scheduleDrain();
-      });
-      if (outcome === "look-up-again") continue;
-      if ("ok" in outcome) return outcome;
-      await touched;
-      return { ok: true, items: outcome, head: this.#headView() };
-    }
+    const listed = listing.touch();
+    const outcome = await this.#queue.add(request.ids, request.frame, request.atomic);
+    if ("ok" in outcome) return outcome;
+    await listed;
+    return { ok: true, items: outcome, head: this.#headView() };
   }
 
   /** The signed head, from storage. */
@@ -162,7 +114,7 @@ export class PrincipalLog extends DurableObject<Env> {
     const refused = await this.#prepare(log, epoch);
     if (refused !== null) return refused;
     const size = this.#head?.size ?? 0;
-    if (this.#progress.flushedSeq < size) await this.#flush();
+    if (this.#progress.flushedSeq < size) await this.#requireOpen().outbox.flush();
     if (this.#storage.standingAlarm("index-conflict") !== null) {
       return unavailable("index-conflict", "the index contradicts the log: verify the log", 60);
     }
@@ -234,7 +186,7 @@ export class PrincipalLog extends DurableObject<Env> {
   async mirrored(log: LogIdentity, epoch: number, size: number): Promise<HeadOutcome> {
     const refused = await this.#prepare(log, epoch);
     if (refused !== null) return refused;
-    const mirror = this.#requireMirror();
+    const mirror = this.#requireOpen().mirror;
     try {
       for (let attempt = 0; this.#progress.mirroredSize < size && attempt < 5; attempt++) await mirror.run();
     } catch {
@@ -247,19 +199,21 @@ export class PrincipalLog extends DurableObject<Env> {
   /** Flushes and mirrors. At most six retries are ours by the platform, so nothing may be thrown from here. */
   override async alarm(): Promise<void> {
     this.#alarmArmed = false;
-    const flushed = await this.#flush();
+    const open = this.#open;
+    if (open === null) return;
+    const flushed = await open.outbox.flush();
     let mirrored = true;
     try {
-      await this.#mirror?.run();
+      await open.mirror.run();
     } catch {
       mirrored = false;
     }
     if (flushed.ok && mirrored) {
       this.#failures = 0;
-      await this.#settle();
+      if (open.outbox.lag === 0) await open.listing.settle();
     } else {
       this.#failures += 1;
-      logEvent("flush-failed", { object: this.ctx.id.name ?? "", failures: this.#failures });
+      logEvent("flush-failed", { principal: open.identity.principal, failures: this.#failures });
     }
     if (this.#isDirty()) await this.#arm(Math.min(MAX_BACKOFF_MS, 1000 * 2 ** Math.min(this.#failures, 6)));
   }
@@ -268,29 +222,33 @@ export class PrincipalLog extends DurableObject<Env> {
     const origin = formatOrigin(identity);
     const registryId = fromHex(identity.registryId, 32);
     const logId = computeLogId(nativeCrypto, registryId, identity.principal, identity.generation);
-    this.#open = { identity, origin, logId };
-    this.#mirror = new Mirror({
-      crypto: nativeCrypto,
+    const shared = {
       storage: this.#storage,
       tree: this.#tree,
-      bucket: this.env.MIRROR,
-      prefix: logPrefix(identity),
-      origin,
       head: () => this.#head,
       progress: () => this.#progress,
-      progressed: (progress) => this.#setProgress(progress),
-    });
+      progressed: (progress: Partial<Progress>) => this.#setProgress(progress),
+    };
+    this.#open = {
+      identity,
+      origin,
+      logId,
+      mirror: new Mirror({
+        ...shared,
+        crypto: nativeCrypto,
+        bucket: this.env.MIRROR,
+        prefix: logPrefix(identity),
+        origin,
+      }),
+      outbox: new Outbox({ ...shared, db: this.env.DB, identity, logId }),
+      listing: new DirtyListing(this.env, identity),
+    };
     return this.#open;
   }
 
   #requireOpen(): OpenLog {
     if (this.#open === null) throw new RunsealError("log-not-open", "the log has no identity yet");
     return this.#open;
-  }
-
-  #requireMirror(): Mirror {
-    if (this.#mirror === null) throw new RunsealError("log-not-open", "the log has no identity yet");
-    return this.#mirror;
   }
 
   /** Whatever must hold before anything is answered: identity, key, first head, a mirror that agrees. */
@@ -311,7 +269,7 @@ export class PrincipalLog extends DurableObject<Env> {
     }
     if (this.#head === null) this.#createHead(log);
     try {
-      await this.#requireMirror().compareOnce();
+      await this.#requireOpen().mirror.compareOnce();
     } catch {
       return unavailable(
         "mirror-unavailable",
@@ -340,127 +298,42 @@ export class PrincipalLog extends DurableObject<Env> {
     const size = this.#head?.size ?? 0;
     this.#tree.load(size, loadPartialTile(nativeCrypto, this.#storage, size));
     this.#ids = loadIds(this.#storage, this.#progress.flushedSeq, this.#head?.futureUntil ?? 0);
-    this.#outboxBytes = this.#storage.bytesAfter(this.#progress.flushedSeq);
+    this.#open?.outbox.recount();
   }
 
-  async #lookUp(ids: readonly string[]): Promise<ReadonlyMap<string, KnownEntry>> {
-    const now = Date.now();
-    const unknown = ids.filter((id) => this.#ids.get(id) === undefined && !this.#ids.isCertainlyNew(id, now));
-    if (unknown.length === 0) return new Map();
-    return lookUpIds(this.env.DB, toHex(this.#requireOpen().logId), unknown);
-  }
-
-  #scheduleDrain(): void {
-    if (this.#drainScheduled) return;
-    this.#drainScheduled = true;
-    // A macrotask, so that every request that is being delivered now joins the same commit.
-    setTimeout(() => {
-      this.#drainScheduled = false;
-      this.#drain();
-    }, 0);
-  }
-
-  #drain(): void {
-    const group: Waiting[] = [];
-    let bytes = 0;
-    let entries = 0;
-    for (let next = this.#queue[0]; next !== undefined; next = this.#queue[0]) {
-      const fits = bytes + next.bytes <= MAX_COMMIT_BYTES && entries + next.ids.length <= MAX_COMMIT_ENTRIES;
-      if (group.length > 0 && !fits) break;
-      this.#queue.shift();
-      this.#queuedBytes -= next.bytes;
-      if (next.known.size > 0 && next.evictions !== this.#ids.evictions) {
-        next.resolve("look-up-again");
-        continue;
+  /** One transaction for all the requests; then memory takes over what it changed. */
+  #commit(group: readonly PendingRequest[]): CommitResult {
+    const { origin, logId, outbox } = this.#requireOpen();
+    const result = this.#storage.transaction(() => {
+      const base = this.#storage.head();
+      if (base === null || base.size !== this.#head?.size) {
+        throw new RunsealError("storage-inconsistent", "memory and storage disagree on the head");
       }
-      group.push(next);
-      bytes += next.bytes;
-      entries += next.ids.length;
-    }
-    if (this.#queue.length > 0) this.#scheduleDrain();
-    if (group.length > 0) this.#commit(group);
-  }
-
-  #commit(group: readonly Waiting[]): void {
-    let result: CommitResult;
-    try {
-      result = this.#storage.transaction(() => {
-        const { origin, logId } = this.#requireOpen();
-        const base = this.#storage.head();
-        if (base === null || base.size !== this.#head?.size) {
-          throw new RunsealError("storage-inconsistent", "memory and storage disagree on the head");
-        }
-        const { epoch, signer } = this.#keys.current();
-        const context: CommitContext = {
-          crypto: nativeCrypto,
-          storage: this.#storage,
-          tree: this.#tree,
-          ids: this.#ids,
-          origin,
-          logId,
-          epoch: Math.max(epoch, base.epoch),
-          signer,
-          nowMs: Date.now(),
-        };
-        return commitGroup(context, base, group);
-      });
-    } catch (error) {
-      this.#reload();
-      const [only] = group;
-      if (group.length === 1 && only !== undefined) {
-        logEvent("commit-failed", { code: error instanceof RunsealError ? error.code : "storage" });
-        only.resolve(unavailable("storage-failed", "the entries could not be stored"));
-        return;
-      }
-      for (const request of group) this.#commit([request]);
-      return;
-    }
+      const { epoch, signer } = this.#keys.current();
+      const context: CommitContext = {
+        crypto: nativeCrypto,
+        storage: this.#storage,
+        tree: this.#tree,
+        ids: this.#ids,
+        origin,
+        logId,
+        epoch: Math.max(epoch, base.epoch),
+        signer,
+        nowMs: Date.now(),
+      };
+      return commitGroup(context, base, group);
+    });
     if (result.stored.length > 0) {
       this.#head = result.head;
       this.#tree.adopt(result.head.size, result.partial);
       for (const [id, seq] of result.stored) this.#ids.add(id, seq);
       this.#ids.setFutureUntil(result.head.futureUntil);
-      this.#ids.evict(
-        this.#progress.flushedSeq,
-        (seq) => this.#storage.segmentOf(seq)?.recordedAtMs ?? Date.now(),
-      );
-      this.#outboxBytes += result.storedBytes;
+      const recordedAt = (seq: number): number => this.#storage.segmentOf(seq)?.recordedAtMs ?? Date.now();
+      this.#ids.evict(this.#progress.flushedSeq, recordedAt);
+      outbox.added(result.storedBytes);
       void this.#arm(FLUSH_DELAY_MS);
     }
-    group.forEach((request, i) => {
-      request.resolve(result.outcomes[i] ?? []);
-    });
-  }
-
-  /** One flush at a time; a second caller waits for the one that is under way and then for one more. */
-  async #flush(): Promise<FlushOutcome> {
-    if (this.#flushing !== null) await this.#flushing;
-    this.#flushing ??= this.#flushOnce().finally(() => {
-      this.#flushing = null;
-    });
-    return this.#flushing;
-  }
-
-  async #flushOnce(): Promise<FlushOutcome> {
-    if (this.#open === null || this.#head === null) return { ok: true };
-    const { identity, logId } = this.#open;
-    const flushed = this.#progress.flushedSeq;
-    const hash = flushed === 0 ? logId : leafHash(nativeCrypto, storedEntry(this.#storage, flushed).bytes);
-    const outcome = await flushToIndex(
-      { crypto: nativeCrypto, storage: this.#storage, db: this.env.DB, identity, logId: toHex(logId) },
-      { lastSeq: flushed, lastHash: toHex(hash) },
-      this.#head.size,
-      (seq) => {
-        this.#setProgress({ flushedSeq: seq });
-        this.#outboxBytes = this.#storage.bytesAfter(seq);
-      },
-    );
-    if (!outcome.ok)
-      logEvent(outcome.reason === "conflict" ? "index-conflict" : "index-unavailable", {
-        object: this.ctx.id.name ?? "",
-        detail: outcome.detail,
-      });
-    return outcome;
+    return result;
   }
 
   #setProgress(change: Partial<Progress>): void {
@@ -478,38 +351,6 @@ export class PrincipalLog extends DurableObject<Env> {
     if (this.#alarmArmed) return;
     this.#alarmArmed = true;
     await this.ctx.storage.setAlarm(Date.now() + delayMs);
-  }
-
-  /** Tells the tenant's directory, once per dirty spell, that D1 will lack entries of this log. */
-  #touch(): Promise<void> {
-    if (this.#dirty !== null && this.#touched !== null) return this.#touched;
-    this.#version = Math.max(this.#version + 1, Date.now());
-    this.#dirty = this.#version;
-    const { identity } = this.#requireOpen();
-    const directory = this.env.TENANT_DIRECTORY.getByName(identity.tenant);
-    this.#touched = directory.touch(identity.principal, identity.generation, this.#dirty).catch(() => {
-      // The entries are durable all the same; the next append tries again.
-      this.#dirty = null;
-      logEvent("touch-failed", { object: this.ctx.id.name ?? "" });
-    });
-    return this.#touched;
-  }
-
-  async #settle(): Promise<void> {
-    if (this.#open === null || this.#progress.flushedSeq < (this.#head?.size ?? 0)) return;
-    this.#version = Math.max(this.#version + 1, Date.now());
-    const settled = this.#version;
-    this.#dirty = null;
-    const { identity } = this.#open;
-    try {
-      await this.env.TENANT_DIRECTORY.getByName(identity.tenant).settle(
-        identity.principal,
-        identity.generation,
-        settled,
-      );
-    } catch {
-      // A log that stays listed as dirty costs a reader one call and nothing else.
-    }
   }
 
   #headView(): HeadView {

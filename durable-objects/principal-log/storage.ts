@@ -70,10 +70,46 @@ CREATE TABLE IF NOT EXISTS progress (
 CREATE TABLE IF NOT EXISTS alarms (name TEXT PRIMARY KEY, detail TEXT NOT NULL) WITHOUT ROWID;
 `;
 
+/** Bytes of the newest segments that are kept in memory: what the flush and the mirror read next. */
+const MAX_RECENT_BYTES = 8 * 1024 * 1024;
+
+/** The newest segments, so that what was just written is not read back. Always a tail of the log without a gap. */
+class RecentSegments {
+  #segments: Segment[] = [];
+  #bytes = 0;
+
+  add(segment: Segment): void {
+    this.#segments.push(segment);
+    this.#bytes += segment.leaves.length + segment.rows.length;
+    while (this.#bytes > MAX_RECENT_BYTES) {
+      const oldest = this.#segments.shift();
+      if (oldest === undefined) return;
+      this.#bytes -= oldest.leaves.length + oldest.rows.length;
+    }
+  }
+
+  clear(): void {
+    this.#segments = [];
+    this.#bytes = 0;
+  }
+
+  /** Whether every segment from this entry on is here. */
+  covers(seq: number): boolean {
+    const [first] = this.#segments;
+    return first !== undefined && first.firstSeq <= seq;
+  }
+
+  /** A copy, for the caller may wait between two of them. */
+  from(seq: number): Segment[] {
+    return this.#segments.filter(({ firstSeq, count }) => firstSeq + count > seq);
+  }
+}
+
 export class LogStorage {
   readonly #storage: DurableObjectStorage;
   readonly #sql: SqlStorage;
   readonly #crypto: CryptoPort;
+  readonly #recent = new RecentSegments();
 
   constructor(storage: DurableObjectStorage, crypto: CryptoPort) {
     this.#storage = storage;
@@ -84,7 +120,12 @@ export class LogStorage {
 
   /** Runs the closure as one transaction; what it throws rolls everything back. */
   transaction<T>(closure: () => T): T {
-    return this.#storage.transactionSync(closure);
+    try {
+      return this.#storage.transactionSync(closure);
+    } catch (error) {
+      this.#recent.clear();
+      throw error;
+    }
   }
 
   identity(): string | null {
@@ -151,10 +192,15 @@ export class LogStorage {
       blob(segment.leaves),
       segment.rows,
     );
+    this.#recent.add(segment);
   }
 
   /** Segments that hold entries from `seq` on, in order, as a lazy cursor. */
   *segmentsFrom(seq: number): Generator<Segment> {
+    if (this.#recent.covers(seq)) {
+      yield* this.#recent.from(seq);
+      return;
+    }
     const first = this.#first("SELECT max(first_seq) AS first_seq FROM segments WHERE first_seq <= ?", seq);
     const from = Number(first?.first_seq ?? seq);
     for (const row of this.#sql.exec(

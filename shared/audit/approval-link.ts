@@ -25,17 +25,18 @@ export interface Approval {
   readonly id: string;
   readonly request: EntryRef;
   readonly call: string | null;
-  readonly step: string | null;
   /** The tools that its capability names; empty where it names none. */
   readonly tools: readonly string[];
-  /** Null where there was no room to hold it. */
+  /** Null where it is not held any more. */
   subject: ApprovedSubject | null;
   status: ApprovalStatus;
   decision: EntryRef | null;
-  /** It allows this one act. */
-  once: boolean;
+  /** How far the decision says that it reaches: `once` or further; null where it does not say. */
+  scope: string | null;
   /** The first act that did not wait for the decision. */
   earlyAct: EntryRef | null;
+  /** The first act that it allowed. */
+  usedBy: EntryRef | null;
 }
 
 /** What a policy was asked about a call, as far as an act has to be the same one. */

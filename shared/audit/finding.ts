@@ -86,6 +86,11 @@ export const FINDING_KINDS = {
     message: "an act is another one than its approval allows",
     entries: "the request, the decision, the act",
   },
+  approval_used_again: {
+    severity: "failure",
+    message: "an approval that allows one act was used for another",
+    entries: "the decision, the first act, the further one",
+  },
   call_despite_policy: {
     severity: "failure",
     message: "a tool was called though the policy denied the call",
@@ -192,7 +197,7 @@ export class FindingList {
 
   /** A field that is not there any more. */
   notChecked(entry: EntryRef, what: string, why: Missing): void {
-    this.#miss({ entry: { seq: entry.seq, hash: entry.hash }, what, why });
+    this.#miss({ entry, what, why });
   }
 
   /** More was open at once than is held; said once. */

@@ -56,7 +56,7 @@ export class CapabilityCheck {
       return;
     }
     const missing = missingOf(entry.action, "token_id");
-    if (missing !== null) this.#list.notChecked(entry, "action.token_id", missing);
+    if (missing !== null) this.#list.notChecked(refOf(entry), "action.token_id", missing);
     const token = textOf(entry.action, "token_id");
     if (token === undefined) return;
     if (entry.kind === "capability.created") this.#granted(token, entry);
@@ -80,7 +80,7 @@ export class CapabilityCheck {
   #use(entry: EntryView): void {
     const fields = entry.authorization?.fields ?? new Map();
     const missing = missingOf(fields, "token_id");
-    if (missing !== null) this.#list.notChecked(entry, "authorization.token_id", missing);
+    if (missing !== null) this.#list.notChecked(refOf(entry), "authorization.token_id", missing);
     const token = textOf(fields, "token_id");
     if (token === undefined) return;
     const known = this.#tokens.get(token);
@@ -134,7 +134,7 @@ export class CodeCheck {
     if (!tookEffect(entry)) return;
     for (const field of ["code_id", "version", "code_hash", "manifest_hash"]) {
       const missing = missingOf(entry.action, field);
-      if (missing !== null) this.#list.notChecked(entry, `action.${field}`, missing);
+      if (missing !== null) this.#list.notChecked(refOf(entry), `action.${field}`, missing);
     }
     const id = textOf(entry.action, "code_id");
     if (id === undefined) return;

@@ -31,7 +31,7 @@ export class HttpCheck {
     if (entry.kind !== "http.request" && entry.kind !== "http.response") return;
     const sequence = wholeAt(entry.action, "sequence");
     const missing = missingOf(entry.action, "sequence");
-    if (missing !== null) this.#list.notChecked(entry, "action.sequence", missing);
+    if (missing !== null) this.#list.notChecked(refOf(entry), "action.sequence", missing);
     if (sequence === undefined) return;
     if (this.#requested.ranges.length > MAX_RANGES || this.#answered.ranges.length > MAX_RANGES)
       this.#list.limit(`HTTP sequence numbers out of order, beyond ${MAX_RANGES} ranges`);
@@ -61,7 +61,7 @@ export class HttpCheck {
     this.#open.delete(sequence);
     this.#answered.add(sequence, null);
     const missing = missingOf(entry.action, "request_entry");
-    if (missing !== null) this.#list.notChecked(entry, "action.request_entry", missing);
+    if (missing !== null) this.#list.notChecked(refOf(entry), "action.request_entry", missing);
     if (!namesEntry(entry, request)) this.#list.add("http_request_entry_mismatch", [request, response]);
   }
 

@@ -6,17 +6,17 @@
 import { pureCrypto } from "../crypto/pure.ts";
 import { RunsealError } from "../errors.ts";
 import { checkArguments } from "./arguments.ts";
+import { Asked } from "./asked.ts";
 import { hasUnheldNumber } from "./decimal.ts";
-import { Evaluation, type Verdict } from "./evaluation.ts";
-import { approvalHash, type Sha256 } from "./hash.ts";
+import { Evaluation } from "./evaluation.ts";
+import type { Sha256 } from "./hash.ts";
 import { MAX_APPROVALS } from "./limits.ts";
-import type { CreatedRecord, EvaluationRecord, FoldedRun, Problem } from "./model.ts";
+import type { CreatedRecord, EvaluationRecord, FoldedRun, Problem, StepRecord } from "./model.ts";
 import { INTERRUPTED_SIDE_EFFECT, isMissing, isTerminal } from "./model.ts";
-import { checkPolicyId, type Policy, type PolicyAnswer, PolicyRequest } from "./policy.ts";
+import { checkPolicyId, type Policy, type PolicyAnswer } from "./policy.ts";
 import { type RecheckedEvaluation, RecheckReport, type SpecSource } from "./report.ts";
 import { currentTools, SpecBook, type ToolSpec } from "./spec.ts";
 import { canonicalDecision, difference, refusedVerdict } from "./verdict.ts";
-import { RebuiltView } from "./view.ts";
 
 export interface RecheckOptions {
   /** Which spec a request carries; the recorded one unless told. */
@@ -71,29 +71,6 @@ export function recheckRunSync(folded: FoldedRun, policy: Policy, options: Reche
   return recheck.report(out);
 }
 
-/** An evaluation that the policy is to be asked about. */
-class Asked {
-  readonly evaluation: EvaluationRecord;
-  readonly stepIndex: number;
-  readonly request: PolicyRequest;
-  readonly view: RebuiltView;
-  readonly recordedSpec: ToolSpec;
-
-  constructor(
-    evaluation: EvaluationRecord,
-    stepIndex: number,
-    request: PolicyRequest,
-    view: RebuiltView,
-    recordedSpec: ToolSpec,
-  ) {
-    this.evaluation = evaluation;
-    this.stepIndex = stepIndex;
-    this.request = request;
-    this.view = view;
-    this.recordedSpec = recordedSpec;
-  }
-}
-
 class Recheck {
   readonly #folded: FoldedRun;
   readonly #policy: Policy;
@@ -128,103 +105,72 @@ class Recheck {
   }
 
   /** Rows 1 to 6: the evaluation as it is to be asked about, or what it came to without that. */
-  prepare(evaluation: EvaluationRecord): Asked | RecheckedEvaluation {
-    const step = evaluation.stepId === null ? undefined : this.#step(evaluation.stepId);
+  prepare(evaluation: EvaluationRecord): Asked | Evaluation {
+    const { view, specHash, failure } = evaluation;
+    const step = evaluation.stepPlace < 0 ? undefined : this.#folded.steps[evaluation.stepPlace];
     const stepIndex = step?.index ?? -1;
-    const done = (verdict: Verdict) => new Evaluation(evaluation, stepIndex, verdict, null);
-    const cannot = ({ reason, words }: Problem) =>
-      done({ result: "not_recheckable", detail: `not re-checkable: ${words}`, reason });
-
-    if (evaluation.failure !== null) {
-      const detail = `policy failed; no evaluation recorded: ${evaluation.failure.why}`;
-      return done({ result: "not_recheckable", detail, reason: "policy-failed" });
+    if (failure !== null) {
+      const words = `policy failed; no evaluation recorded: ${failure.why}`;
+      return new Evaluation(evaluation, stepIndex, "not_recheckable", words, null, "", "policy-failed", null);
     }
-    if (evaluation.problem !== null) return cannot(evaluation.problem);
-    const { view, specHash } = evaluation;
+    if (evaluation.problem !== null) return cannot(evaluation, stepIndex, evaluation.problem);
     if (view === null) {
-      if (specHash === "") return cannot({ reason: "before-v0.5.0", words: "recorded before v0.5.0" });
-      const pause =
-        evaluation.decision.kind === INTERRUPTED_SIDE_EFFECT
-          ? "an interrupted side effect"
-          : "a reconciliation";
-      return done({ result: "not_a_policy_evaluation", detail: `not a policy evaluation: ${pause}'s pause` });
+      if (specHash === "") return cannot(evaluation, stepIndex, BEFORE_V0_5_0);
+      const interrupted = evaluation.decision.kind === INTERRUPTED_SIDE_EFFECT;
+      const words = `not a policy evaluation: ${interrupted ? "an interrupted side effect" : "a reconciliation"}'s pause`;
+      return new Evaluation(evaluation, stepIndex, "not_a_policy_evaluation", words, null, "", null, null);
     }
-    const created = this.#folded.created;
+    const { created } = this.#folded;
     const problem =
       (specHash === "" ? NO_SPEC : null) ??
-      this.#stepProblem(evaluation) ??
+      this.#stepProblem(step) ??
       evaluation.argsProblem ??
       this.#createdProblem(created) ??
       this.#viewProblem(view.steps, view.approvals);
-    if (problem !== null) return cannot(problem);
-    if (created === null) return cannot(NO_RUN_CREATED);
-
+    if (problem !== null) return cannot(evaluation, stepIndex, problem);
+    if (created === null) return cannot(evaluation, stepIndex, NO_RUN_CREATED);
     const read = this.#specs.get(specHash);
-    if ("problem" in read) return cannot(read.problem);
+    if ("problem" in read) return cannot(evaluation, stepIndex, read.problem);
+    if (read.spec.name !== evaluation.tool) this.#otherTools++;
     let { spec } = read;
-    const { tool } = evaluation;
-    if (spec.name !== tool) this.#otherTools++;
     if (this.#source === "current") {
-      const current = this.#current.get(tool);
-      const different = (detail: string) => done({ result: "different", detail, specSource: "current" });
-      if (current === undefined) {
-        return different(
-          `tool ${JSON.stringify(tool)} is not among the current tools: the request would be refused before the policy`,
-        );
+      const current = this.#currentSpec(evaluation);
+      if (typeof current === "string") {
+        return new Evaluation(evaluation, stepIndex, "different", current, null, "current", null, null);
       }
-      const check = checkArguments(current.inputSchema, evaluation.args);
-      if (check.result === "fails")
-        return different(`the arguments fail the current tool's schema: ${check.why}`);
-      if (check.result === "unchecked" && !this.#unchecked.has(tool)) this.#unchecked.set(tool, check.why);
       spec = current;
     }
     if (evaluation.textNumbers || spec.textNumbers || this.#runHasTextNumbers) this.#textNumbers++;
-    const request = new PolicyRequest(
-      this.#folded.runId,
-      evaluation.stepId ?? "",
-      tool,
-      spec,
-      evaluation.args,
-    );
-    const rebuilt = new RebuiltView(this.#folded, created, evaluation, view);
-    return new Asked(evaluation, stepIndex, request, rebuilt, read.spec);
+    return new Asked(this.#folded, created, evaluation, view, stepIndex, read.spec, spec);
   }
 
-  ask({ request, view, evaluation }: Asked): PolicyAnswer | Promise<PolicyAnswer> {
+  ask(asked: Asked): PolicyAnswer | Promise<PolicyAnswer> {
     return this.#policy.decideAgain === undefined
-      ? this.#policy.decide(request, view)
-      : this.#policy.decideAgain(request, view, evaluation.decision);
+      ? this.#policy.decide(asked.request, asked)
+      : this.#policy.decideAgain(asked.request, asked, asked.evaluation.decision);
   }
 
   /** Rows 7 to 11. */
-  compare(asked: Asked, answer: PolicyAnswer): RecheckedEvaluation {
-    const { evaluation, stepIndex, request, recordedSpec } = asked;
+  compare(asked: Asked, answer: PolicyAnswer): Evaluation {
+    const { evaluation, stepIndex } = asked;
     const recorded = evaluation.decision;
-    const specSource = this.#source;
+    const source = this.#source;
     if (!answer.ok) {
-      const detail = `policy failed: ${answer.error}`;
-      return new Evaluation(evaluation, stepIndex, { result: "different", detail, specSource }, null);
+      const words = `policy failed: ${answer.error}`;
+      return new Evaluation(evaluation, stepIndex, "different", words, null, source, null, null);
     }
     const { decision: rechecked, refusal } = canonicalDecision(answer.decision, recorded);
-    const refused = evaluation.refused;
+    const { refused } = evaluation;
     if (refusal !== null || refused !== null) {
-      const verdict = refusedVerdict(refusal, refused, recorded, rechecked);
-      return new Evaluation(evaluation, stepIndex, { ...verdict, rechecked, specSource }, null);
+      const { result, detail } = refusedVerdict(refusal, refused, recorded, rechecked);
+      return new Evaluation(evaluation, stepIndex, result, detail, rechecked, source, null, null);
     }
-    const subject = { runId: request.runId, stepId: request.stepId, args: request.canonicalArgs };
-    const hash = (side: "recorded" | "rechecked") => {
-      const { kind, capability, presentation } = side === "recorded" ? recorded : rechecked;
-      const spec = side === "recorded" ? recordedSpec.text : request.spec.text;
-      return approvalHash(this.#crypto, { ...subject, kind, capability, presentation, spec });
-    };
-    const detail = difference(recorded, rechecked, recordedSpec.text === request.spec.text);
-    const result = detail === null ? "same" : "different";
-    return new Evaluation(
-      evaluation,
-      stepIndex,
-      { result, detail: detail ?? "", rechecked, specSource },
-      hash,
-    );
+    const words = difference(recorded, rechecked, asked.recordedSpec.text === asked.request.spec.text);
+    const result = words === null ? "same" : "different";
+    // Kept only where a side has a hash: the request and the view are let go otherwise.
+    const hashed = recorded.outcome === "require_approval" || rechecked.outcome === "require_approval";
+    const compared = hashed ? { asked, rechecked, crypto: this.#crypto } : null;
+    return new Evaluation(evaluation, stepIndex, result, words ?? "", rechecked, source, null, compared);
   }
 
   report(evaluations: readonly RecheckedEvaluation[]): RecheckReport {
@@ -259,16 +205,22 @@ class Recheck {
     });
   }
 
-  #step(id: string) {
-    const at = this.#folded.stepAt.get(id);
-    return at === undefined ? undefined : this.#folded.steps[at];
+  /** Row 6: the spec of the tool as it is now, or what refuses the request before the policy. */
+  #currentSpec({ tool, args }: EvaluationRecord): ToolSpec | string {
+    const current = this.#current.get(tool);
+    if (current === undefined) {
+      return `tool ${JSON.stringify(tool)} is not among the current tools: the request would be refused before the policy`;
+    }
+    const check = checkArguments(current.inputSchema, args);
+    if (check.result === "fails") return `the arguments fail the current tool's schema: ${check.why}`;
+    if (check.result === "unchecked" && !this.#unchecked.has(tool)) this.#unchecked.set(tool, check.why);
+    return current;
   }
 
   /** The evaluated step itself: a run without step entries has nothing to say about it. */
-  #stepProblem({ stepId }: EvaluationRecord): Problem | null {
+  #stepProblem(step: StepRecord | undefined): Problem | null {
     if (!this.#folded.stepsRecorded) return null;
-    const step = stepId === null ? undefined : this.#step(stepId);
-    if (step === undefined) return { reason: "no-step", words: "its step is not recorded" };
+    if (step === undefined) return NO_STEP;
     const { index, decisionKind, decisionProblem } = step;
     // The call is the evaluation's own: a field of the step's decision that is not there is not missed.
     if (decisionProblem !== null && !isMissing(decisionProblem)) {
@@ -285,8 +237,6 @@ class Recheck {
 
   #viewProblem(stepCount: number | string, approvalCount: number | string): Problem | null {
     const { steps, approvals, approvalCount: approvalTotal } = this.#folded;
-    const within = (count: number | string, total: number): count is number =>
-      typeof count === "number" && count >= 0 && count <= total;
     if (!within(stepCount, steps.length) || !within(approvalCount, approvalTotal)) {
       const words =
         `the view counted ${stepCount} steps and ${approvalCount} approvals; ` +
@@ -317,6 +267,18 @@ class Recheck {
   }
 }
 
+/** What a policy was not asked about, and why. */
+function cannot(evaluation: EvaluationRecord, stepIndex: number, { reason, words }: Problem): Evaluation {
+  const detail = `not re-checkable: ${words}`;
+  return new Evaluation(evaluation, stepIndex, "not_recheckable", detail, null, "", reason, null);
+}
+
+function within(count: number | string, total: number): count is number {
+  return typeof count === "number" && count >= 0 && count <= total;
+}
+
+const BEFORE_V0_5_0: Problem = { reason: "before-v0.5.0", words: "recorded before v0.5.0" };
+const NO_STEP: Problem = { reason: "no-step", words: "its step is not recorded" };
 const NO_SPEC: Problem = { reason: "no-spec", words: "no spec is recorded" };
 const NO_RUN_CREATED: Problem = {
   reason: "no-run-created",

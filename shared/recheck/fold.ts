@@ -35,6 +35,7 @@ export interface FoldOptions {
 }
 
 interface EvaluationDraft extends EvaluationRecord {
+  stepPlace: number;
   refused: string | null;
 }
 
@@ -121,13 +122,13 @@ export class RunFold {
 
   finish(): FoldedRun {
     const { recorded, steps, at } = this.#steps.finish();
+    for (const evaluation of this.#evaluations) evaluation.stepPlace = at.get(evaluation.stepId ?? "") ?? -1;
     return {
       runId: this.#runId,
       status: this.#status,
       created: this.#created,
       stepsRecorded: recorded,
       steps,
-      stepAt: at,
       approvals: this.#approvals.finish(),
       approvalCount: this.#approvals.count,
       evaluations: this.#evaluations,
@@ -174,6 +175,7 @@ export class RunFold {
     const evaluation: EvaluationDraft = {
       seq: entry.seq,
       stepId: step === null ? null : detached(step),
+      stepPlace: -1,
       tool: call.tool,
       args: call.args,
       decision,
@@ -287,6 +289,7 @@ export class RunFold {
     this.#evaluations.push({
       seq: entry.seq,
       stepId: entry.step === null ? null : detached(entry.step),
+      stepPlace: -1,
       tool: step.tool,
       args: "",
       decision: NO_DECISION,

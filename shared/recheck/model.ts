@@ -135,6 +135,8 @@ export interface ApprovalRecord {
 export interface EvaluationRecord {
   readonly seq: number;
   readonly stepId: string | null;
+  /** Place of its step in `FoldedRun.steps`; -1 where it is none of them. */
+  readonly stepPlace: number;
   readonly tool: string;
   /** Canonical text; "{}" where the entry has none, "" where it is not kept. */
   readonly args: string;
@@ -163,8 +165,6 @@ export interface FoldedRun {
   /** Whether the run has step entries; without them steps are inferred. */
   readonly stepsRecorded: boolean;
   readonly steps: readonly StepRecord[];
-  /** Place in `steps` by step id. */
-  readonly stepAt: ReadonlyMap<string, number>;
   /** The first approvals, at most `MAX_APPROVALS`. */
   readonly approvals: readonly ApprovalRecord[];
   readonly approvalCount: number;

@@ -146,8 +146,12 @@ function evaluationJson(evaluation: RecheckedEvaluation): string {
   return `{${members.join(",")}}`;
 }
 
+/** Most texts of a report are names and hashes. */
+const PLAIN = /^[ !#-%'-;=?-[\]-~]*$/;
+
 /** A JSON string. Half a surrogate pair, which a policy's own words may have, becomes U+FFFD. */
 function quote(text: string): string {
+  if (PLAIN.test(text)) return `"${text}"`;
   return quoteText(text.replace(/\p{Surrogate}/gu, "\ufffd"));
 }
 

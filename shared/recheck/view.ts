@@ -1,18 +1,9 @@
 /**
- * The run as a policy saw it at one evaluation, rebuilt from the folded run. Lists are made when they are asked for, so
- * that an evaluation costs the same at any length of the run.
+ * The run as a policy is handed it: what it saw at one evaluation.
  *
  * @module
  */
-import type {
-  ApprovalRecord,
-  ApprovalStatus,
-  CreatedRecord,
-  EvaluationRecord,
-  FoldedRun,
-  RecordedView,
-  StepRecord,
-} from "./model.ts";
+import type { ApprovalRecord, ApprovalStatus, RecordedView, StepRecord } from "./model.ts";
 
 export interface PolicyRun {
   readonly id: string;
@@ -55,45 +46,4 @@ export function approvalAt(approval: ApprovalRecord, seq: number): PolicyApprova
     decidedBy: last?.by ?? "",
     note: last?.note ?? "",
   };
-}
-
-/** The view of one evaluation. */
-export class RebuiltView implements PolicyView {
-  readonly #folded: FoldedRun;
-  readonly #created: CreatedRecord;
-  readonly #seq: number;
-  readonly #recorded: RecordedView;
-
-  constructor(
-    folded: FoldedRun,
-    created: CreatedRecord,
-    evaluation: EvaluationRecord,
-    recorded: RecordedView,
-  ) {
-    this.#folded = folded;
-    this.#created = created;
-    this.#seq = evaluation.seq;
-    this.#recorded = recorded;
-  }
-
-  get run(): PolicyRun {
-    return {
-      id: this.#folded.runId,
-      goal: this.#created.goal,
-      limits: this.#created.limits,
-      createdAt: this.#created.at,
-      recorded: this.#recorded,
-    };
-  }
-
-  get steps(): readonly StepRecord[] | null {
-    const count = Number(this.#recorded.steps);
-    return count === 0 ? null : this.#folded.steps.slice(0, count);
-  }
-
-  get approvals(): readonly PolicyApproval[] | null {
-    const count = Number(this.#recorded.approvals);
-    if (count === 0) return null;
-    return this.#folded.approvals.slice(0, count).map((approval) => approvalAt(approval, this.#seq));
-  }
 }

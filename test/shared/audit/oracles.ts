@@ -4,9 +4,13 @@
  * @module
  */
 import { readdirSync } from "node:fs";
+import { type ImportedRun, importRuns } from "../../../cli/import/index.ts";
+import { nativeCrypto } from "../../../native/crypto.ts";
 import type { LedgerArguments } from "../../../shared/audit/langbot-query.ts";
 import type { LedgerReport } from "../../../shared/audit/langbot-report.ts";
+import type { EntryView } from "../../../shared/entry/view.ts";
 import { hasShared, readShared, sharedPath } from "../../support/shared-files.ts";
+import { viewOf } from "./support.ts";
 
 export const ORACLES = "oracles/langbot";
 
@@ -35,4 +39,17 @@ export function argumentsOf(args: readonly string[]): LedgerArguments {
   for (let at = 0; at < args.length; at += 2)
     options[(args[at] ?? "").slice(2).replaceAll("-", "_")] = args[at + 1] ?? "";
   return options;
+}
+
+/** The case's run as the entries of `runseal import langbot`, after the ingest. */
+export async function importedViews(oracle: Oracle): Promise<EntryView[]> {
+  return importRows(rowsOf(oracle));
+}
+
+/** The entries that an import of one run's rows leaves in a log. */
+export async function importRows(rows: string): Promise<EntryView[]> {
+  const runs: ImportedRun[] = [];
+  const bytes = new TextEncoder().encode(rows);
+  for await (const run of importRuns("langbot", bytes, { crypto: nativeCrypto })) runs.push(run);
+  return runs.flatMap(({ entries }) => entries).map((text, place) => viewOf(text, place + 1));
 }

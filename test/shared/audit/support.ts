@@ -7,6 +7,7 @@
 import { nativeCrypto } from "../../../native/crypto.ts";
 import { splitSections } from "../../../shared/entry/content.ts";
 import { parseBatch } from "../../../shared/entry/parse-batch.ts";
+import { parseRow } from "../../../shared/entry/row.ts";
 import type { EntryView, FieldViews, Missing } from "../../../shared/entry/view.ts";
 import { parseTime } from "../../../shared/time.ts";
 
@@ -30,8 +31,7 @@ export function viewOf(text: string, seq: number): EntryView {
   const parsed = entries[0];
   if (parsed === undefined || !parsed.ok)
     throw new Error(`refused: ${JSON.stringify(parsed?.problem)} ${text.slice(0, 200)}`);
-  const row = JSON.parse(parsed.entry.row) as { v: string };
-  const sections = splitSections(row.v);
+  const sections = splitSections(parseRow(parsed.entry.row).values ?? "{}");
   const sent = JSON.parse(text) as Record<string, string> & {
     actor?: EntryView["actor"];
     authorization?: { type: string };

@@ -59,3 +59,11 @@ export function naiveNode(leaves: readonly Uint8Array[], { level, index }: NodeC
 export function fetchNodes(leaves: readonly Uint8Array[], nodes: readonly NodeCoord[]): Uint8Array[] {
   return nodes.map((node) => naiveNode(leaves, node));
 }
+
+/** The hashes with one bit of one of them flipped. */
+export function flipped(hashes: readonly Uint8Array[], at: number): Uint8Array[] {
+  const out = hashes.map((hash) => hash.slice());
+  const bit = at % (256 * hashes.length);
+  out[bit >> 8]![(bit & 255) >> 3]! ^= 1 << (bit & 7);
+  return out;
+}

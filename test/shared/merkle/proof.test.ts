@@ -4,21 +4,9 @@ import { nativeCrypto } from "../../../native/crypto.ts";
 import { pureCrypto } from "../../../shared/crypto/pure.ts";
 import { EMPTY_ROOT } from "../../../shared/merkle/hash.ts";
 import { coverRange } from "../../../shared/merkle/nodes.ts";
-import {
-  consistencyNodes,
-  foldProof,
-  inclusionNodes,
-  isSubtree,
-  subtreeConsistencyNodes,
-  subtreeInclusionNodes,
-} from "../../../shared/merkle/proof.ts";
-import {
-  verifyConsistency,
-  verifyInclusion,
-  verifySubtreeConsistency,
-  verifySubtreeInclusion,
-} from "../../../shared/merkle/verify.ts";
-import { fetchNodes, leafHashes, naivePath, naiveProof, naiveRoot } from "./naive-tree.ts";
+import { consistencyNodes, foldProof, inclusionNodes } from "../../../shared/merkle/proof.ts";
+import { verifyConsistency, verifyInclusion } from "../../../shared/merkle/verify.ts";
+import { fetchNodes, flipped, leafHashes, naivePath, naiveProof, naiveRoot } from "./naive-tree.ts";
 
 const LEAVES = leafHashes(600);
 const crypto = nativeCrypto;
@@ -29,14 +17,6 @@ const place = fc.integer({ min: 1, max: 600 }).chain((size) => fc.tuple(fc.nat(s
 const sizes = fc
   .integer({ min: 2, max: 600 })
   .chain((n) => fc.tuple(fc.integer({ min: 1, max: n - 1 }), fc.constant(n)));
-
-/** The hashes with one bit of one of them flipped. */
-function flipped(hashes: readonly Uint8Array[], at: number): Uint8Array[] {
-  const out = hashes.map((hash) => hash.slice());
-  const bit = at % (256 * hashes.length);
-  out[bit >> 8]![(bit & 255) >> 3]! ^= 1 << (bit & 7);
-  return out;
-}
 
 /** Ways to spoil a list of hashes, other than flipping bits. */
 function spoiled(hashes: readonly Uint8Array[], at: number): Uint8Array[][] {
@@ -324,83 +304,5 @@ describe("consistency proofs", () => {
       const covered = right.reduce((sum, node) => sum + (1n << BigInt(node.level)), 0n);
       expect(covered).toBe(BigInt(max) - BigInt(m));
     }
-  });
-});
-
-describe("subtree proofs", () => {
-  it("know what a subtree is", () => {
-    for (const [start, end] of [
-      [0, 0],
-      [5, 5],
-      [0, 1],
-      [7, 8],
-      [0, 5],
-      [8, 13],
-      [4, 6],
-      [16, 32],
-    ] as const) {
-      // prettier-ignore
-      expect(isSubtree(start, end)).toBe(true);
-    }
-    for (const [start, end] of [
-      [1, 3],
-      [3, 5],
-      [4, 9],
-      [2, 1],
-      [8, 17],
-      [-2, 0],
-      [0, 2 ** 53],
-    ] as const) {
-      // prettier-ignore
-      expect(isSubtree(start, end)).toBe(false);
-    }
-  });
-
-  it("can't be planned for what is none", () => {
-    expect(() => subtreeInclusionNodes(3, 3, 5)).toThrow(expect.objectContaining({ code: "out-of-range" }));
-    expect(() => subtreeInclusionNodes(3, 4, 8)).toThrow(expect.objectContaining({ code: "out-of-range" }));
-    expect(() => subtreeInclusionNodes(8, 4, 8)).toThrow(expect.objectContaining({ code: "out-of-range" }));
-    expect(() => subtreeConsistencyNodes(3, 5, 8)).toThrow(expect.objectContaining({ code: "out-of-range" }));
-    expect(() => subtreeConsistencyNodes(4, 8, 7)).toThrow(expect.objectContaining({ code: "out-of-range" }));
-  });
-
-  it("are refused with any bit flipped", () => {
-    const subtree = fc
-      .tuple(fc.nat(7), fc.nat(63), fc.nat(), fc.nat(400))
-      .map(([level, block, cut, more]) => {
-        const width = 2 ** level;
-        const end = block * width + (cut % width) + 1;
-        return { start: block * width, end, size: Math.min(end + more, LEAVES.length) };
-      });
-    fc.assert(
-      fc.property(
-        subtree.filter(({ start, end, size }) => isSubtree(start, end) && size >= end),
-        fc.nat(),
-        (tree, at) => {
-          const { start, end, size } = tree;
-          const leaves = LEAVES.slice(0, size);
-          const root = naiveRoot(leaves.slice(start, end));
-          const plan = subtreeConsistencyNodes(start, end, size);
-          const proof = foldProof(crypto, plan, fetchNodes(leaves, plan.nodes));
-          const verify = ([old, whole, ...hashes]: Uint8Array[]) =>
-            verifySubtreeConsistency(crypto, start, end, size, hashes, old!, whole!).ok;
-          const all = [root, naiveRoot(leaves), ...proof];
-          expect(verify(all)).toBe(true);
-          expect(verify(flipped(all, at))).toBe(false);
-
-          const index = start + (at % (end - start));
-          const path = subtreeInclusionNodes(index, start, end);
-          const inclusion = [
-            leaves[index]!,
-            root,
-            ...foldProof(crypto, path, fetchNodes(leaves, path.nodes)),
-          ];
-          const includes = ([leaf, top, ...hashes]: Uint8Array[]) =>
-            verifySubtreeInclusion(crypto, index, start, end, leaf!, hashes, top!).ok;
-          expect(includes(inclusion)).toBe(true);
-          expect(includes(flipped(inclusion, at))).toBe(false);
-        },
-      ),
-    );
   });
 });

@@ -216,6 +216,7 @@ describe("checkpoint texts", () => {
     ["no origin", `\n1\n${ROOT}\n`],
     ["no root", "o\n1\n"],
     ["no newline at the end", `o\n1\n${ROOT}`],
+    ["no newline after an extension line", `o\n1\n${ROOT}\nab`],
     ["a size with a leading zero", `o\n01\n${ROOT}\n`],
     ["a size with a sign", `o\n+1\n${ROOT}\n`],
     ["an empty size", `o\n\n${ROOT}\n`],

@@ -226,7 +226,7 @@ describe("add-checkpoint", () => {
 
   it("has answers that are read strictly", () => {
     expect(parseSizeConflict(formatSizeConflict(123))).toBe(123);
-    for (const body of ["", "1", "\n", "01\n", "1\n\n", " 1\n", "-1\n"])
+    for (const body of ["", "1", "12", "\n", "01\n", "1\n\n", " 1\n", "-1\n"])
       expect(parseSizeConflict(body)).toBeUndefined();
     const { signatures } = parseNote(checkpointOf(3));
     expect(parseCosignatures(formatCosignatures([...signatures, ...signatures]))).toEqual([

@@ -1,0 +1,132 @@
+/**
+ * Requests that wait for the next commit: all that are being delivered join one transaction. What one of them does
+ * wrong costs the others nothing.
+ *
+ * @module
+ */
+import { MAX_COMMIT_BYTES, MAX_COMMIT_ENTRIES, MAX_QUEUE_BYTES } from "../../shared/entry/limits.ts";
+import { RunsealError } from "../../shared/errors.ts";
+import { logEvent } from "../../workers/log-event.ts";
+import type { CommitResult, KnownEntry, PendingRequest } from "./commit.ts";
+import { decodeFrame, type Frame } from "./frame.ts";
+import type { IdIndex } from "./id-index.ts";
+import type { ItemOutcome, Unavailable } from "./types.ts";
+import { unavailable } from "./types.ts";
+
+export interface CommitQueueContext {
+  readonly ids: () => IdIndex;
+  /** Entries that D1 holds under these ids. Throws what D1 throws. */
+  readonly lookUp: (ids: readonly string[]) => Promise<ReadonlyMap<string, KnownEntry>>;
+  /** One transaction, and what memory takes over after it. Throws where nothing was committed. */
+  readonly commit: (group: readonly PendingRequest[]) => CommitResult;
+  /** Takes memory over from storage again, after a transaction that threw. */
+  readonly reload: () => void;
+}
+
+/** What a waiting request is answered with. `"look-up-again"`: ids were forgotten since D1 was asked. */
+type Settled = readonly ItemOutcome[] | Unavailable | "look-up-again";
+
+interface Waiting extends PendingRequest {
+  readonly bytes: number;
+  /** Evictions of the id index when D1 was asked. */
+  readonly evictions: number;
+  readonly resolve: (outcome: Settled) => void;
+}
+
+export class CommitQueue {
+  readonly #context: CommitQueueContext;
+  readonly #waiting: Waiting[] = [];
+  #bytes = 0;
+  #scheduled = false;
+
+  constructor(context: CommitQueueContext) {
+    this.#context = context;
+  }
+
+  /** Resolves once the request's commit is done; the platform's output gate then holds answers until it is durable. */
+  async add(
+    ids: readonly string[],
+    frame: Frame,
+    atomic: boolean,
+  ): Promise<readonly ItemOutcome[] | Unavailable> {
+    const bytes = frame.bytes.length + frame.rows.length;
+    if (this.#bytes + bytes > MAX_QUEUE_BYTES) return unavailable("overloaded", "the log's queue is full");
+    const entries = decodeFrame(frame);
+    for (;;) {
+      const { evictions } = this.#context.ids();
+      let known: ReadonlyMap<string, KnownEntry>;
+      try {
+        known = await this.#known(ids);
+      } catch {
+        const detail = "whether an id was used before can't be told while D1 is away";
+        return unavailable("index-unavailable", detail, 2);
+      }
+      const outcome = await new Promise<Settled>((resolve) => {
+        this.#waiting.push({ ids, entries, atomic, known, bytes, evictions, resolve });
+        this.#bytes += bytes;
+        this.#schedule();
+      });
+      if (outcome !== "look-up-again") return outcome;
+    }
+  }
+
+  /** Entries outside the log's memory under the ids that may have been used before. */
+  async #known(ids: readonly string[]): Promise<ReadonlyMap<string, KnownEntry>> {
+    const index = this.#context.ids();
+    const now = Date.now();
+    const unknown = ids.filter((id) => index.get(id) === undefined && !index.isCertainlyNew(id, now));
+    return unknown.length === 0 ? new Map() : this.#context.lookUp(unknown);
+  }
+
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    // A macrotask, so that every request that is being delivered now joins the same commit.
+    setTimeout(() => {
+      this.#scheduled = false;
+      this.#drain();
+    }, 0);
+  }
+
+  #drain(): void {
+    const group: Waiting[] = [];
+    let bytes = 0;
+    let entries = 0;
+    for (let next = this.#waiting[0]; next !== undefined; next = this.#waiting[0]) {
+      const fits = bytes + next.bytes <= MAX_COMMIT_BYTES && entries + next.ids.length <= MAX_COMMIT_ENTRIES;
+      if (group.length > 0 && !fits) break;
+      this.#waiting.shift();
+      this.#bytes -= next.bytes;
+      if (next.evictions !== this.#context.ids().evictions) {
+        next.resolve("look-up-again");
+        continue;
+      }
+      group.push(next);
+      bytes += next.bytes;
+      entries += next.ids.length;
+    }
+    if (this.#waiting.length > 0) this.#schedule();
+    if (group.length > 0) this.#commit(group);
+  }
+
+  /** Commits together; if that throws, each alone, so that only the one that is at fault fails. */
+  #commit(group: readonly Waiting[]): void {
+    let result: CommitResult;
+    try {
+      result = this.#context.commit(group);
+    } catch (error) {
+      this.#context.reload();
+      const [only] = group;
+      if (group.length > 1 || only === undefined) {
+        for (const request of group) this.#commit([request]);
+        return;
+      }
+      logEvent("commit-failed", { code: error instanceof RunsealError ? error.code : "storage" });
+      only.resolve(unavailable("storage-failed", "the entries could not be stored"));
+      return;
+    }
+    group.forEach((request, i) => {
+      request.resolve(result.outcomes[i] ?? []);
+    });
+  }
+}
