@@ -101,6 +101,11 @@ export async function runDemo(options: DemoOptions): Promise<boolean> {
     await tamper(story, client, tenant, sample);
   }
   story.title(story.holds ? "Every step held." : "A step did not hold.");
+  story.title("Go on from here, in another terminal:");
+  story.say(`   export RUNSEAL_URL=${options.url}`);
+  story.say(`   export RUNSEAL_API_KEY=${tenant.apiKey}`);
+  story.say(`   curl -s -H "Authorization: Bearer $RUNSEAL_API_KEY" "$RUNSEAL_URL/v1/principals"`);
+  story.say();
   return story.holds;
 }
 

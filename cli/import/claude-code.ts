@@ -8,9 +8,9 @@
 import type { JsonValue } from "../../shared/json/value.ts";
 import { type Chain, chainsOf, type SessionLine } from "./claude-chains.ts";
 import type { ImportContext } from "./context.ts";
-import { Losses } from "./lenient.ts";
+import { Losses, readJson } from "./lenient.ts";
 import { contentDigest, runName } from "./names.ts";
-import { linesOf } from "./split.ts";
+import { layoutOf, linesOf } from "./split.ts";
 import { sourceTime } from "./times.ts";
 import {
   argumentsOf,
@@ -36,21 +36,33 @@ export function* importClaudeCode(text: string, context: ImportContext): Generat
 
 /** Every line that is a conversation entry, numbered from 1 as in the file. */
 function* readLines(text: string, losses: Losses, context: ImportContext): Generator<SessionLine> {
-  const wrapped = /^\s*\{\s*"loglines"\s*:/.test(text);
-  if (wrapped) {
-    const document = context.read({ text: text.trim(), where: "document" }, losses);
+  const whole = layoutOf(text) === "single" ? wholeOf(text, losses) : undefined;
+  if (Array.isArray(at(whole, "loglines"))) {
     let number = 0;
-    for (const entry of listAt(document, "loglines")) {
+    for (const entry of listAt(whole, "loglines")) {
       number += 1;
       if (isObject(entry)) yield { number, entry };
       else context.skip(`logline ${number} is no object; it is not imported`);
     }
     return;
   }
+  if (isObject(whole)) {
+    yield { number: 1, entry: whole };
+    return;
+  }
   for (const record of linesOf(text)) {
     const entry = context.read(record, losses);
     if (isObject(entry)) yield { number: Number(record.where.slice("line ".length)), entry };
     else if (entry !== undefined) context.skip(`${record.where} is no object; it is not imported`);
+  }
+}
+
+/** The file as one document, or undefined where it is none. */
+function wholeOf(text: string, losses: Losses): JsonValue | undefined {
+  try {
+    return readJson(text, losses);
+  } catch {
+    return undefined;
   }
 }
 

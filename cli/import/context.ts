@@ -10,11 +10,15 @@ import { type Losses, readJson } from "./lenient.ts";
 import type { SourceRecord } from "./split.ts";
 import type { ImportOptions } from "./types.ts";
 
+/** Notes on the file that one run carries: a file of another format would have one for each of its lines. */
+const MAX_NOTES = 50;
+
 /** One import of one file. */
 export class ImportContext {
   readonly options: ImportOptions;
   readonly crypto: Pick<CryptoPort, "sha256">;
   #notes: string[] = [];
+  #more = 0;
 
   constructor(options: ImportOptions) {
     this.options = options;
@@ -23,13 +27,16 @@ export class ImportContext {
 
   /** Remembers something about the file; the next run that is given carries it. */
   skip(note: string): void {
-    this.#notes.push(note);
+    if (this.#notes.length < MAX_NOTES) this.#notes.push(note);
+    else this.#more += 1;
   }
 
   /** The notes since the last call. */
   takeNotes(): string[] {
     const notes = this.#notes;
+    if (this.#more > 0) notes.push(`${this.#more} more parts of the file could not be read`);
     this.#notes = [];
+    this.#more = 0;
     return notes;
   }
 

@@ -32,8 +32,8 @@ export function isImportFormat(name: string): name is ImportFormat {
 }
 
 /**
- * The runs of a file, in its order. A part that cannot be read is passed over, and the next run's notes say so; a file
- * without runs gives none.
+ * The runs of a file, in its order. A part that cannot be read is passed over: the next run's notes say so, or
+ * `options.onNote` is told. A file without runs gives none.
  *
  * @throws `RunsealError("import-zip")` for an archive that is not readable, `RunsealError("import-policy")` for a policy
  * that cannot decide an import
@@ -45,25 +45,29 @@ export async function* importRuns(
 ): AsyncGenerator<ImportedRun, void, undefined> {
   if (options.policy !== undefined) checkPolicy(options.policy);
   const context = new ImportContext(options);
+  yield* runsIn(format, bytes, context);
+  for (const note of context.takeNotes()) options.onNote?.(note);
+}
+
+/** The runs, by format. */
+function runsIn(
+  format: ImportFormat,
+  bytes: Uint8Array,
+  context: ImportContext,
+): Iterable<ImportedRun> | AsyncIterable<ImportedRun> {
   switch (format) {
     case "openai-chat":
-      yield* importChat(decodeText(bytes), context);
-      return;
+      return importChat(decodeText(bytes), context);
     case "agentdojo":
-      yield* importAgentDojo(decodeText(bytes), context);
-      return;
+      return importAgentDojo(decodeText(bytes), context);
     case "swe-agent":
-      yield* importSweAgent(decodeText(bytes), context);
-      return;
+      return importSweAgent(decodeText(bytes), context);
     case "claude-code":
-      yield* importClaudeCode(decodeText(bytes), context);
-      return;
+      return importClaudeCode(decodeText(bytes), context);
     case "langbot":
-      yield* importLangBot(decodeText(bytes), context);
-      return;
+      return importLangBot(decodeText(bytes), context);
     case "inspect":
-      yield* importInspect(bytes, context);
-      return;
+      return importInspect(bytes, context);
     default:
       throw new RunsealError("import-format", "there is no importer of that name");
   }

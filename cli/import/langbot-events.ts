@@ -11,8 +11,8 @@ import type { RunWriter } from "./writer.ts";
 /** Whose state an event is of that is none of LangBot's known types: the catalogue has no kind for "something else". */
 const OTHER_SCOPE = "langbot.event";
 
-/** Writes one row of `agent_run_event`; `place` numbers it where its sequence is no number. */
-export function writeEvent(writer: RunWriter, row: JsonObject, place: number): void {
+/** Writes one row of `agent_run_event`; `index` is what its call is named by. */
+export function writeEvent(writer: RunWriter, row: JsonObject, index: number): void {
   const type = textAt(row, "type") ?? "";
   const raw = row.get("data_json") ?? null;
   const data = decoded(raw) ?? new Map<string, JsonValue>();
@@ -25,7 +25,6 @@ export function writeEvent(writer: RunWriter, row: JsonObject, place: number): v
     ["imported.seq", sequence === undefined ? undefined : row.get("sequence")],
   ]);
   const extra = objectOf([["langbot", row]]);
-  const index = sequence ?? place;
   if (type === "tool.call.started") {
     writer.call({
       index,

@@ -63,10 +63,10 @@ function write(
     authorization: authorization === undefined || authorization === null ? undefined : decoded(authorization),
     extra: objectOf([["langbot", objectOf(CREATED_COLUMNS.map((name) => [name, row.get(name)]))]]),
   });
-  inSequence(events).forEach((event, place) => {
-    if (isObject(event)) writeEvent(writer, event, place);
+  for (const { event, index } of inSequence(events)) {
+    if (isObject(event)) writeEvent(writer, event, index);
     else writer.note("an event row is no object; it is not imported");
-  });
+  }
   // The whole row as it is now: what changes while a run lasts is here and not in run.created.
   const column = (name: string): JsonValue | undefined => {
     const value = row.get(name);
@@ -91,12 +91,15 @@ function write(
   return writer.done();
 }
 
-/** In order of sequence, as the audit reads them; rows without one stay where they are. */
-function inSequence(events: readonly JsonValue[]): JsonValue[] {
+/**
+ * In order of sequence, as the audit reads them, and numbered by it. Where some row has none, or one is used twice, rows
+ * stay where they are and are numbered by place: the table allows neither.
+ */
+function inSequence(events: readonly JsonValue[]): { readonly event: JsonValue; readonly index: number }[] {
   const sequences = events.map((event) => (isObject(event) ? sequenceOf(event) : undefined));
-  if (sequences.includes(undefined)) return [...events];
+  const inOrder = !sequences.includes(undefined) && new Set(sequences).size === sequences.length;
+  if (!inOrder) return events.map((event, index) => ({ event, index }));
   return events
-    .map((event, place) => ({ event, sequence: sequences[place] ?? 0 }))
-    .sort((a, b) => a.sequence - b.sequence)
-    .map(({ event }) => event);
+    .map((event, place) => ({ event, index: sequences[place] ?? 0 }))
+    .sort((a, b) => a.index - b.index);
 }

@@ -24,14 +24,14 @@ export function contentDigest(value: JsonValue, { crypto }: Hashing): string {
 
 /**
  * An opaque id of the parts, joined by colons. Characters that an id cannot have become `-`, and then, or where it
- * would be longer than 128, it ends with a digest of the parts themselves: two sources never share a name by this.
+ * would be empty or longer than 128, it ends with a digest of the parts themselves: two sources never share a name by this.
  */
 export function runName(parts: readonly string[], { crypto }: Hashing): string {
   const exact = parts.join(":");
   const name = parts.map((part) => part.replace(/[^A-Za-z0-9._-]/g, "-")).join(":");
-  if (name === exact && name.length <= MAX_ID) return name;
+  if (name === exact && name !== "" && name.length <= MAX_ID) return name;
   const digest = toHex(crypto.sha256(utf8(JSON.stringify(parts)))).slice(0, DIGEST_DIGITS);
-  return `${name.slice(0, MAX_ID - DIGEST_DIGITS - 1)}:${digest}`;
+  return `${name.slice(0, MAX_ID - DIGEST_DIGITS - 1) || "unnamed"}:${digest}`;
 }
 
 /** The id of a call within its run: the message that made it and its place in it. */

@@ -26,7 +26,9 @@ export function layoutOf(text: string): Layout {
   const lineEnd = text.indexOf("\n", start);
   if (end !== undefined && lineEnd >= 0 && end <= lineEnd && skipSpace(text, lineEnd) < text.length)
     return "lines";
-  return text[start] === "[" ? "array" : "single";
+  if (text[start] === "[") return "array";
+  // A document that never ends is JSONL with a broken first line, or cut off: then no line of it will parse.
+  return end === undefined && lineEnd >= 0 ? "lines" : "single";
 }
 
 /** The lines that hold something. */
@@ -49,7 +51,7 @@ export function* elementsOf(text: string): Generator<SourceRecord> {
     at = skipSpace(text, at);
     if (at >= text.length || text[at] === "]") return;
     const end = endOfValue(text, at);
-    if (false) {
+    if (end === undefined) {
       yield { text: text.slice(at), where: `element ${index}` };
       return;
     }

@@ -29,6 +29,8 @@ export interface ImportOptions {
    * Specs of the tools, in agentrt's form or as OpenAI, MCP and AgentDojo write them. They go before the source's own.
    */
   readonly tools?: readonly JsonValue[];
+  /** Is told what was passed over after the last run: what comes before a run is among that run's notes. */
+  readonly onNote?: (note: string) => void;
   /** SHA-256; noble's unless a faster one is given. */
   readonly crypto?: Pick<CryptoPort, "sha256">;
 }

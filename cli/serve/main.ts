@@ -10,7 +10,6 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { buildAll, projectRoot } from "../../scripts/build/all.ts";
-import { loadDemo } from "./demo.ts";
 import { ServeError } from "./errors.ts";
 import { parseServeFlags, type ServeFlags, USAGE } from "./flags.ts";
 import { DEFAULT_PORT } from "./port.ts";
@@ -77,7 +76,7 @@ function announce(server: RunningServer): void {
 async function tellStory(server: RunningServer): Promise<boolean> {
   const { url, operatorToken, stateDir } = server;
   try {
-    const runDemo = await loadDemo();
+    const { runDemo } = await import("../demo/story.ts");
     return await runDemo({ url, operatorToken, stateDir, log: say });
   } catch (error) {
     process.stderr.write(

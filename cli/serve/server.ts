@@ -17,7 +17,7 @@ import { choosePort, portInUse } from "./port.ts";
 import { killWorkerd } from "./processes.ts";
 import { type RuntimeOptions, startDatabases, startWorker, type WorkerLog } from "./runtime.ts";
 import { loadSecrets } from "./secrets.ts";
-import { prepareStateDir, storageDir } from "./state-dir.ts";
+import { hasStorage, prepareStateDir, storageDir } from "./state-dir.ts";
 
 export interface ServerOptions {
   /** Made where it is absent, with mode 0700. */
@@ -71,24 +71,42 @@ async function disposeQuietly(miniflare: Miniflare | undefined): Promise<void> {
   await miniflare?.dispose().catch(() => {});
 }
 
+async function applyAll(worker: BuiltWorker, runtime: Miniflare): Promise<string[]> {
+  const applied: string[] = [];
+  for (const { binding, table, migrations } of worker.databases) {
+    applied.push(...(await applyMigrations(await runtime.getD1Database(binding), table, migrations)));
+  }
+  return applied;
+}
+
 /**
- * Brings the databases up to date in a workerd that serves nothing, so that nobody meets a half-made database. What was
- * applied last is remembered beside the databases' own files, so that an ordinary start needs one workerd and not two.
+ * Remembers what was applied last, beside the databases' own files (who removes those removes this too), so that an
+ * ordinary start need not ask them.
  */
-async function migrate(worker: BuiltWorker, options: RuntimeOptions): Promise<string[]> {
-  const folder = join(storageDir(options.stateDir), "d1");
-  const memo = join(folder, "migrated");
-  const wanted = createHash("sha256").update(JSON.stringify(worker.databases)).digest("hex");
-  if (existsSync(memo) && readFileSync(memo, "utf8") === wanted) return [];
+class MigrationMemo {
+  readonly #file: string;
+  readonly #wanted: string;
+
+  constructor(stateDir: string, worker: BuiltWorker) {
+    this.#file = join(storageDir(stateDir), "d1", "migrated");
+    this.#wanted = createHash("sha256").update(JSON.stringify(worker.databases)).digest("hex");
+  }
+
+  isCurrent(): boolean {
+    return existsSync(this.#file) && readFileSync(this.#file, "utf8") === this.#wanted;
+  }
+
+  write(): void {
+    mkdirSync(dirname(this.#file), { recursive: true });
+    writeFileSync(this.#file, this.#wanted);
+  }
+}
+
+/** Brings the databases up to date in a workerd that serves nothing, so that nobody meets a half-made database. */
+async function migrateBeforehand(worker: BuiltWorker, options: RuntimeOptions): Promise<string[]> {
   const runtime = startDatabases(worker, options);
   try {
-    const applied: string[] = [];
-    for (const { binding, table, migrations } of worker.databases) {
-      applied.push(...(await applyMigrations(await runtime.getD1Database(binding), table, migrations)));
-    }
-    mkdirSync(folder, { recursive: true });
-    writeFileSync(memo, wanted);
-    return applied;
+    return await applyAll(worker, runtime);
   } finally {
     await disposeQuietly(runtime);
   }
@@ -139,14 +157,20 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   try {
     const orphans = await killWorkerd(`${folder}:`);
     const port = await choosePort(host, options.port);
+    const isNew = !hasStorage(stateDir);
     const secrets = loadSecrets(stateDir, options.operatorToken ?? process.env.RUNSEAL_OPERATOR_TOKEN);
     const owner = `${folder}:${lock.run}`;
     guard = startGuard(owner);
     const runtimeOptions = { stateDir, owner, onLog };
-    const migrated = await migrate(worker, runtimeOptions);
+    const memo = new MigrationMemo(stateDir, worker);
+    const isCurrent = memo.isCurrent();
+    const migrated = isCurrent || isNew ? [] : await migrateBeforehand(worker, runtimeOptions);
     const bound = { RUNSEAL_OPERATOR_TOKEN: secrets.operatorToken, MASTER_KEY: secrets.masterKey };
     runtime = startWorker(worker, workerDir, bound, { host, port }, runtimeOptions);
     const url = await waitUntilReady(runtime, host, port);
+    // A new folder holds nothing that could be asked for yet, so its database is made in the workerd that serves.
+    if (isNew) migrated.push(...(await applyAll(worker, runtime)));
+    if (!isCurrent) memo.write();
     const { operatorToken, operatorTokenFile } = secrets;
     return { url, operatorToken, operatorTokenFile, stateDir, migrated, orphans, close };
   } catch (error) {

@@ -19,6 +19,8 @@ export interface CommitQueueContext {
   readonly lookUp: (ids: readonly string[]) => Promise<ReadonlyMap<string, KnownEntry>>;
   /** One transaction, and what memory takes over after it. Throws where nothing was committed. */
   readonly commit: (group: readonly PendingRequest[]) => CommitResult;
+  /** Why nothing may be committed at all now; null where it may. */
+  readonly refusal: () => Unavailable | null;
   /** Takes memory over from storage again, after a transaction that threw. */
   readonly reload: () => void;
 }
@@ -57,7 +59,10 @@ export class CommitQueue {
       let known: ReadonlyMap<string, KnownEntry>;
       try {
         known = await this.#known(ids);
-      } catch {
+      } catch (error) {
+        if (error instanceof RunsealError && error.code === "index-conflict") {
+          return unavailable("index-conflict", error.message, 60);
+        }
         const detail = "whether an id was used before can't be told while D1 is away";
         return unavailable("index-unavailable", detail, 2);
       }
@@ -106,27 +111,46 @@ export class CommitQueue {
       entries += next.ids.length;
     }
     if (this.#waiting.length > 0) this.#schedule();
-    if (group.length > 0) this.#commit(group);
+    const refusal = this.#context.refusal();
+    if (refusal === null) this.#commit(group);
+    else for (const request of group) request.resolve(refusal);
   }
 
   /** Commits together; if that throws, each alone, so that only the one that is at fault fails. */
   #commit(group: readonly Waiting[]): void {
+    if (group.length === 0) return;
     let result: CommitResult;
     try {
       result = this.#context.commit(group);
     } catch (error) {
-      this.#context.reload();
-      const [only] = group;
-      if (group.length > 1 || only === undefined) {
-        for (const request of group) this.#commit([request]);
+      const reloaded = this.#reload();
+      if (reloaded && group.length > 1) {
+        for (const request of group) this.#commitAlone(request);
         return;
       }
       logEvent("commit-failed", { code: error instanceof RunsealError ? error.code : "storage" });
-      only.resolve(unavailable("storage-failed", "the entries could not be stored"));
+      const refused = unavailable("storage-failed", "the entries could not be stored");
+      for (const request of group) request.resolve(refused);
       return;
     }
     group.forEach((request, i) => {
       request.resolve(result.outcomes[i] ?? []);
     });
+  }
+
+  /** What a reload made memory forget must be asked for again first. */
+  #commitAlone(request: Waiting): void {
+    if (request.evictions === this.#context.ids().evictions) this.#commit([request]);
+    else request.resolve("look-up-again");
+  }
+
+  /** Whether memory is what storage holds: while it is not, nothing is committed, and nobody waits in vain. */
+  #reload(): boolean {
+    try {
+      this.#context.reload();
+      return true;
+    } catch {
+      return false;
+    }
   }
 }

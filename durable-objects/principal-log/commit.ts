@@ -13,12 +13,12 @@ import { RunsealError } from "../../shared/errors.ts";
 import { leafHash } from "../../shared/merkle/hash.ts";
 import type { TreeNode } from "../../shared/merkle/nodes.ts";
 import { signCheckpoint } from "../../shared/note/checkpoint.ts";
+import type { TileTree } from "../tile-store/tile-tree.ts";
 import { compareSubmissions } from "./compare.ts";
 import type { FramedEntry } from "./frame.ts";
 import { decodeFrame, encodeFrame, LENGTH_BYTES } from "./frame.ts";
 import type { IdIndex } from "./id-index.ts";
 import type { LogStorage, StoredHead } from "./storage.ts";
-import type { TileTree } from "./tree.ts";
 import type { ItemOutcome } from "./types.ts";
 
 /** An entry found outside the log's own memory, by its id. */

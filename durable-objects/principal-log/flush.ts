@@ -9,10 +9,10 @@ import { toHex } from "../../shared/bytes.ts";
 import type { CryptoPort } from "../../shared/crypto/port.ts";
 import { formatRow, parseRow } from "../../shared/entry/row.ts";
 import { HASH_BYTES, leafHash } from "../../shared/merkle/hash.ts";
+import type { TileTree } from "../tile-store/tile-tree.ts";
 import { d1Row, storedEntry } from "./commit.ts";
 import { decodeFrame } from "./frame.ts";
 import type { LogStorage } from "./storage.ts";
-import type { TileTree } from "./tree.ts";
 import type { LogIdentity } from "./types.ts";
 
 /** Characters of one chunk's JSON: a bound parameter of D1 holds 2 MB, and non-ASCII text takes up to three bytes. */
@@ -130,7 +130,7 @@ FROM json_each(?1) r, logs l WHERE ${AT_OLD_VALUE} AND r.value ->> 'r' IS NOT NU
 ON CONFLICT (log, run) DO UPDATE SET last_seq = excluded.last_seq, entries = entries + excluded.entries`;
 
 /**
- * Flushes what D1 lacks. Every failure leaves the outbox as it was.
+ * Flushes what D1 lacks. Every failure leaves the outbox as it was. Throws what D1 and the storage throw.
  *
  * @param progressed called after each chunk that D1 holds, with the sequence number up to which it does
  */
@@ -144,19 +144,15 @@ export async function flushToIndex(
   for (;;) {
     const chunk = nextChunk(context, state.lastSeq, size);
     if (chunk === null) return { ok: true };
-    let applied: "applied" | "elsewhere";
-    try {
-      applied = await applyChunk(context, state, chunk);
-    } catch (error) {
-      return { ok: false, reason: "failed", detail: error instanceof Error ? error.name : "unknown" };
-    }
-    if (applied === "applied") {
+    if ((await applyChunk(context, state, chunk)) === "applied") {
       state = { lastSeq: chunk.lastSeq, lastHash: chunk.lastHash };
       progressed(chunk.lastSeq);
       continue;
     }
     const reconciled = await reconcile(context, size);
     if (!reconciled.ok) return reconciled;
+    // D1 moved on by a chunk whose answer was lost, and nothing was compared then.
+    await compareRows(context, chunk, reconciled.state.lastSeq);
     state = reconciled.state;
     progressed(state.lastSeq);
   }
@@ -196,29 +192,30 @@ async function applyChunk(
       .bind(chunk.lastSeq, ...guarded, chunk.lastHash),
   ]);
   if ((results[5]?.meta.changes ?? 0) === 0) return "elsewhere";
-  if (results[2]?.meta.changes !== chunk.hashes.length && !(await holdsSameRows(context, chunk))) {
-    context.storage.raiseAlarm(
-      "index-conflict",
-      `D1 holds other entries between ${chunk.firstSeq} and ${chunk.lastSeq}`,
-    );
-  }
+  if (results[2]?.meta.changes !== chunk.hashes.length) await compareRows(context, chunk, chunk.lastSeq);
   return "applied";
 }
 
 /** A row that was there already was not inserted: it must be the same one, or somebody else wrote to D1. */
-async function holdsSameRows(context: FlushContext, chunk: Chunk): Promise<boolean> {
+async function compareRows(context: FlushContext, chunk: Chunk, upTo: number): Promise<void> {
+  if (upTo < chunk.firstSeq || upTo > chunk.lastSeq) return;
   const { results } = await context.db
     .prepare(
       `SELECT e.hash FROM entries e JOIN logs l ON l.log = e.log
        WHERE l.log_id = ?1 AND e.seq BETWEEN ?2 AND ?3 ORDER BY e.seq`,
     )
-    .bind(context.logId, chunk.firstSeq, chunk.lastSeq)
+    .bind(context.logId, chunk.firstSeq, upTo)
     .all<{ hash: string }>();
-  return results.length === chunk.hashes.length && results.every((row, i) => row.hash === chunk.hashes[i]);
+  const complete = results.length === upTo - chunk.firstSeq + 1;
+  if (complete && results.every((row, i) => row.hash === chunk.hashes[i])) return;
+  context.storage.raiseAlarm(
+    "index-conflict",
+    `D1 holds other entries between ${chunk.firstSeq} and ${upTo}`,
+  );
 }
 
-/** Finds where D1 stands, and whether what it holds there is ours. */
-async function reconcile(
+/** Finds where D1 stands, and whether what it holds there is ours. Throws what D1 throws. */
+export async function reconcile(
   context: FlushContext,
   size: number,
 ): Promise<{ ok: true; state: IndexedState } | Extract<FlushOutcome, { ok: false }>> {

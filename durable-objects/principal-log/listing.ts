@@ -14,20 +14,23 @@ export class DirtyListing {
   /** Versions only grow, over restarts too: they are times in milliseconds, or one more than the last. */
   #version = 0;
   /** The call that listed the log, while it is listed. */
-  #listed: Promise<void> | null = null;
+  #listed: Promise<boolean> | null = null;
 
   constructor(env: Env, identity: LogIdentity) {
     this.#env = env;
     this.#identity = identity;
   }
 
-  /** Lists the log, unless it is listed. Resolves in any case: the entries are durable without it. */
-  touch(): Promise<void> {
-    this.#listed ??= this.#call("touch").catch(() => {
-      // The next append tries again.
-      this.#listed = null;
-      logEvent("touch-failed", { principal: this.#identity.principal });
-    });
+  /** Lists the log, unless it is listed. Whether it is: a reader of the whole tenant would else not see its entries. */
+  touch(): Promise<boolean> {
+    this.#listed ??= this.#call("touch").then(
+      () => true,
+      () => {
+        this.#listed = null;
+        logEvent("touch-failed", { principal: this.#identity.principal });
+        return false;
+      },
+    );
     return this.#listed;
   }
 

@@ -12,11 +12,11 @@ import { nativeCrypto } from "../../native/crypto.ts";
 import { toHex } from "../../shared/bytes.ts";
 import { leafHash } from "../../shared/merkle/hash.ts";
 import { logEvent } from "../../workers/log-event.ts";
+import type { TileTree } from "../tile-store/tile-tree.ts";
 import { storedEntry } from "./commit.ts";
-import type { FlushOutcome } from "./flush.ts";
-import { flushToIndex } from "./flush.ts";
+import type { FlushContext, FlushOutcome } from "./flush.ts";
+import { flushToIndex, reconcile } from "./flush.ts";
 import type { LogStorage, Progress, StoredHead } from "./storage.ts";
-import type { TileTree } from "./tree.ts";
 import type { LogIdentity, Unavailable } from "./types.ts";
 import { unavailable } from "./types.ts";
 
@@ -71,36 +71,65 @@ export class Outbox {
     return unavailable("outbox-full", detail, 30);
   }
 
-  /** One flush at a time; a second caller waits for the one that is under way and then for one more. */
+  /** One flush at a time; a second caller waits for the one that is under way and then for one more. Never throws. */
   async flush(): Promise<FlushOutcome> {
+    return this.#alone(() => this.#flush());
+  }
+
+  /** Asks D1 where it stands, whatever it confirmed once, and flushes from there. Never throws. */
+  async refill(): Promise<FlushOutcome> {
+    return this.#alone(async () => {
+      const reconciled = await reconcile(this.#flushContext(), this.#context.head()?.size ?? 0);
+      if (!reconciled.ok) return reconciled;
+      this.#progressed(reconciled.state.lastSeq);
+      return this.#flush();
+    });
+  }
+
+  async #alone(work: () => Promise<FlushOutcome>): Promise<FlushOutcome> {
     if (this.#flushing !== null) await this.#flushing;
-    this.#flushing ??= this.#flushOnce().finally(() => {
+    this.#flushing ??= this.#guarded(work).finally(() => {
       this.#flushing = null;
     });
     return this.#flushing;
   }
 
-  async #flushOnce(): Promise<FlushOutcome> {
-    const { storage, tree, db, identity, logId, head, progress, progressed } = this.#context;
-    const size = head()?.size ?? 0;
-    const flushed = progress().flushedSeq;
-    if (flushed >= size) return { ok: true };
-    const hash = flushed === 0 ? logId : leafHash(nativeCrypto, storedEntry(storage, flushed).bytes);
-    const outcome = await flushToIndex(
-      { crypto: nativeCrypto, storage, tree, db, identity, logId: toHex(logId) },
-      { lastSeq: flushed, lastHash: toHex(hash) },
-      size,
-      (seq) => {
-        progressed({ flushedSeq: seq });
-        this.recount();
-      },
-    );
+  async #guarded(work: () => Promise<FlushOutcome>): Promise<FlushOutcome> {
+    let outcome: FlushOutcome;
+    try {
+      outcome = await work();
+    } catch (error) {
+      outcome = { ok: false, reason: "failed", detail: error instanceof Error ? error.name : "unknown" };
+    }
     if (!outcome.ok) {
       logEvent(outcome.reason === "conflict" ? "index-conflict" : "index-unavailable", {
-        principal: identity.principal,
+        principal: this.#context.identity.principal,
         detail: outcome.detail,
       });
     }
     return outcome;
+  }
+
+  async #flush(): Promise<FlushOutcome> {
+    const { storage, logId, head, progress } = this.#context;
+    const size = head()?.size ?? 0;
+    const flushed = progress().flushedSeq;
+    if (flushed >= size) return { ok: true };
+    const hash = flushed === 0 ? logId : leafHash(nativeCrypto, storedEntry(storage, flushed).bytes);
+    const from = { lastSeq: flushed, lastHash: toHex(hash) };
+    return flushToIndex(this.#flushContext(), from, size, (seq) => this.#progressed(seq));
+  }
+
+  #flushContext(): FlushContext {
+    const { storage, tree, db, identity, logId } = this.#context;
+    return { crypto: nativeCrypto, storage, tree, db, identity, logId: toHex(logId) };
+  }
+
+  #progressed(seq: number): void {
+    const before = this.#context.progress().flushedSeq;
+    this.#context.progressed({ flushedSeq: seq });
+    // Counting a long outbox again after each chunk would read all of it each time.
+    if (seq < before) this.recount();
+    else this.#bytes -= this.#context.storage.bytesBetween(before, seq);
   }
 }

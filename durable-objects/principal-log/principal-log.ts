@@ -13,20 +13,21 @@ import { RunsealError } from "../../shared/errors.ts";
 import type { TileRef } from "../../shared/merkle/tiles.ts";
 import type { Env } from "../../workers/env.ts";
 import { logEvent } from "../../workers/log-event.ts";
+import { Mirror } from "../tile-store/mirror-keeper.ts";
+import { consistencyPath, inclusionPaths, tileBytes } from "../tile-store/proofs.ts";
+import { TileTree } from "../tile-store/tile-tree.ts";
 import { AuditKeys } from "./audit-keys.ts";
 import type { CommitContext, CommitResult, PendingRequest } from "./commit.ts";
 import { commitGroup } from "./commit.ts";
 import { CommitQueue } from "./commit-queue.ts";
-import { consistencyPath, inclusionPaths, rangeEvidence, tileBytes } from "./evidence.ts";
+import { leavesOf, rangeEvidence } from "./evidence.ts";
 import { IdIndex } from "./id-index.ts";
 import { DirtyListing } from "./listing.ts";
 import { lookUpIds } from "./look-up.ts";
-import { Mirror } from "./mirror-keeper.ts";
 import { Outbox } from "./outbox.ts";
 import { emptyHead, loadIds, loadPartialTile } from "./start.ts";
 import type { Progress, StoredHead } from "./storage.ts";
 import { LogStorage } from "./storage.ts";
-import { TileTree } from "./tree.ts";
 import type {
   AppendOutcome,
   AppendRequest,
@@ -71,13 +72,14 @@ export class PrincipalLog extends DurableObject<Env> {
     commit: (group) => this.#commit(group),
     reload: () => this.#reload(),
   });
+  readonly #leaves = (first: number, count: number) => leavesOf(this.#storage, first, count);
   #alarmArmed = false;
   #failures = 0;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     this.#storage = new LogStorage(ctx.storage, nativeCrypto);
-    this.#tree = new TileTree(this.#storage, nativeCrypto);
+    this.#tree = new TileTree(this.#storage.tiles, nativeCrypto);
     this.#keys = new AuditKeys(this.#storage, env);
     this.#progress = this.#storage.progress();
     const identity = this.#storage.identity();
@@ -179,7 +181,7 @@ export class PrincipalLog extends DurableObject<Env> {
   /** The bytes of a tile or bundle, as wide as its path says; null where the log has none so wide. */
   async tile(log: LogIdentity, epoch: number, tile: TileRef): Promise<TileOutcome> {
     const refused = await this.#prepare(log, epoch);
-    return refused ?? { ok: true, bytes: tileBytes(this.#tree, this.#storage, this.#head?.size ?? 0, tile) };
+    return refused ?? { ok: true, bytes: tileBytes(this.#tree, this.#leaves, this.#head?.size ?? 0, tile) };
   }
 
   /** Answers once a head of at least this size is in R2. */
@@ -236,6 +238,9 @@ export class PrincipalLog extends DurableObject<Env> {
       mirror: new Mirror({
         ...shared,
         crypto: nativeCrypto,
+        leaves: this.#leaves,
+        stopped: () => this.#storage.standingAlarm("stopped") !== null,
+        stop: (detail) => this.#storage.raiseAlarm("stopped", detail),
         bucket: this.env.MIRROR,
         prefix: logPrefix(identity),
         origin,

@@ -11,7 +11,7 @@ import { TILE_WIDTH } from "../../shared/merkle/tiles.ts";
 import { signCheckpoint } from "../../shared/note/checkpoint.ts";
 import type { OpenAuditKey } from "./audit-keys.ts";
 import { decodeBytes } from "./frame.ts";
-import { IdIndex, MAX_REMEMBERED_IDS } from "./id-index.ts";
+import { ID_LIMITS, IdIndex } from "./id-index.ts";
 import type { LogStorage, StoredHead } from "./storage.ts";
 
 /** The signed head of a log without entries: size 0, hash = log id, root SHA-256(""). */
@@ -47,15 +47,24 @@ export function loadPartialTile(crypto: CryptoPort, storage: LogStorage, size: n
   return hashes;
 }
 
-/** The ids of the newest entries, at least of all that D1 lacks. */
-export function loadIds(storage: LogStorage, flushedSeq: number, futureUntil: number): IdIndex {
-  const ids = new IdIndex(futureUntil);
+/**
+ * The ids of the newest entries, at least of all that D1 lacks.
+ *
+ * @param evictions see `IdIndex`
+ */
+export function loadIds(
+  storage: LogStorage,
+  flushedSeq: number,
+  futureUntil: number,
+  evictions: number,
+): IdIndex {
+  const ids = new IdIndex(futureUntil, evictions);
   let count = 0;
   let from = 1;
   let completeFrom = 0;
   for (const segment of storage.segmentHeadsBackwards()) {
     const flushed = segment.firstSeq + segment.count - 1 <= flushedSeq;
-    if (flushed && count + segment.count > MAX_REMEMBERED_IDS / 2) {
+    if (flushed && count + segment.count > ID_LIMITS.remembered / 2) {
       from = segment.firstSeq + segment.count;
       // Recorded times are whole milliseconds and never fall: what lies before may share this one.
       completeFrom = segment.recordedAtMs + 1;
@@ -72,6 +81,6 @@ export function loadIds(storage: LogStorage, flushedSeq: number, futureUntil: nu
       }
     }
   }
-  ids.setCompleteFrom(completeFrom);
+  ids.setCompleteFrom(completeFrom, from - 1);
   return ids;
 }

@@ -5,6 +5,9 @@
  */
 import type { CryptoPort } from "../../shared/crypto/port.ts";
 import { RightEdge } from "../../shared/merkle/edge.ts";
+import type { Row } from "../tile-store/sql.ts";
+import { blob, bytesOf, firstRow } from "../tile-store/sql.ts";
+import { TileTable } from "../tile-store/tile-table.ts";
 
 /** The log's head as storage holds it: written in the same transaction as the entries. */
 export interface StoredHead {
@@ -41,18 +44,6 @@ export interface Progress {
   readonly mirroredSize: number;
 }
 
-type Row = Record<string, SqlStorageValue>;
-
-function bytesOf(value: SqlStorageValue | undefined): Uint8Array {
-  return value instanceof ArrayBuffer ? new Uint8Array(value) : new Uint8Array();
-}
-
-/** A view's bytes as a buffer of their own, as the SQL API takes blobs. */
-function blob(bytes: Uint8Array): ArrayBuffer {
-  const whole = bytes.byteLength === bytes.buffer.byteLength ? bytes : bytes.slice();
-  return whole.buffer as ArrayBuffer;
-}
-
 const SCHEMA = `
 CREATE TABLE IF NOT EXISTS identity (one INTEGER PRIMARY KEY CHECK (one = 1), value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS audit_keys (epoch INTEGER PRIMARY KEY, key TEXT NOT NULL);
@@ -62,8 +53,6 @@ CREATE TABLE IF NOT EXISTS head (
 CREATE TABLE IF NOT EXISTS segments (
   first_seq INTEGER PRIMARY KEY, count INTEGER NOT NULL, recorded_at_ms INTEGER NOT NULL, leaves BLOB NOT NULL,
   rows TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS tiles (
-  level INTEGER NOT NULL, tile INTEGER NOT NULL, hashes BLOB NOT NULL, PRIMARY KEY (level, tile)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS progress (
   one INTEGER PRIMARY KEY CHECK (one = 1), flushed_seq INTEGER NOT NULL, archived_seq INTEGER NOT NULL,
   mirrored_size INTEGER NOT NULL);
@@ -109,6 +98,7 @@ export class LogStorage {
   readonly #storage: DurableObjectStorage;
   readonly #sql: SqlStorage;
   readonly #crypto: CryptoPort;
+  readonly tiles: TileTable;
   readonly #recent = new RecentSegments();
 
   constructor(storage: DurableObjectStorage, crypto: CryptoPort) {
@@ -116,6 +106,7 @@ export class LogStorage {
     this.#sql = storage.sql;
     this.#crypto = crypto;
     this.#sql.exec(SCHEMA);
+    this.tiles = new TileTable(storage.sql);
   }
 
   /** Runs the closure as one transaction; what it throws rolls everything back. */
@@ -237,11 +228,24 @@ export class LogStorage {
 
   /** Milliseconds since the epoch at which the oldest entry after `seq` was recorded; null where there is none. */
   oldestAfter(seq: number): number | null {
+    // By key, not by a condition on both columns: that one would read every segment before.
     const row = this.#first(
-      "SELECT recorded_at_ms FROM segments WHERE first_seq + count > ? ORDER BY first_seq LIMIT 1",
+      "SELECT first_seq + count AS next, recorded_at_ms FROM segments WHERE first_seq <= ? ORDER BY first_seq DESC LIMIT 1",
       seq + 1,
     );
-    return row === undefined ? null : Number(row.recorded_at_ms);
+    return row === undefined || Number(row.next) <= seq + 1 ? null : Number(row.recorded_at_ms);
+  }
+
+  /** Bytes of the segments that end after `from` and not after `to`. */
+  bytesBetween(from: number, to: number): number {
+    const row = this.#first(
+      `SELECT coalesce(sum(length(leaves) + octet_length(rows)), 0) AS bytes FROM segments WHERE first_seq >=
+         (SELECT coalesce(max(first_seq), 0) FROM segments WHERE first_seq <= ?1) AND first_seq <= ?2
+         AND first_seq + count - 1 > ?1 AND first_seq + count - 1 <= ?2`,
+      from,
+      to,
+    );
+    return Number(row?.bytes ?? 0);
   }
 
   /** Bytes of the segments that hold entries after `seq`. */
@@ -252,21 +256,6 @@ export class LogStorage {
       seq,
     );
     return Number(row?.bytes ?? 0);
-  }
-
-  tile(level: number, tile: number): Uint8Array | null {
-    const row = this.#first("SELECT hashes FROM tiles WHERE level = ? AND tile = ?", level, tile);
-    return row === undefined ? null : bytesOf(row.hashes);
-  }
-
-  setTile(level: number, tile: number, hashes: Uint8Array): void {
-    this.#sql.exec(
-      `INSERT INTO tiles (level, tile, hashes) VALUES (?, ?, ?)
-       ON CONFLICT (level, tile) DO UPDATE SET hashes = excluded.hashes`,
-      level,
-      tile,
-      blob(hashes),
-    );
   }
 
   progress(): Progress {
@@ -300,8 +289,7 @@ export class LogStorage {
   }
 
   #first(query: string, ...bindings: SqlStorageValue[]): Row | undefined {
-    for (const row of this.#sql.exec<Row>(query, ...bindings)) return row;
-    return undefined;
+    return firstRow(this.#sql, query, ...bindings);
   }
 }
 

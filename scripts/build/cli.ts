@@ -8,7 +8,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync 
 import { join } from "node:path";
 import { checkCovered, hashSources } from "./stamp.ts";
 
-const ENTRY = "cli/main.ts";
+const ENTRY = "cli/runseal.ts";
 
 const SOURCES = [
   "cli",
@@ -28,7 +28,6 @@ const SOURCES = [
  * @throws Error (esbuild's BuildFailure) where the command does not bundle
  */
 export async function buildCli(root: string): Promise<boolean> {
-  if (!existsSync(join(root, ENTRY))) return false;
   const target = join(root, "dist", "runseal.js");
   const stampFile = join(root, "dist", "runseal.stamp");
   const stamp = hashSources(root, SOURCES);

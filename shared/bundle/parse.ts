@@ -198,8 +198,7 @@ const HASH_DIGITS = 64;
 
 /**
  * A leaf line exactly as an export writes it, told without a JSON reader: most lines of a bundle are such. Null for
- * any other text, which the reader judges. Hash and leaf are taken as they stand; what uses them refuses what is no
- * hex or base64, and neither has a character that JSON would escape.
+ * any other text, which the reader judges. Neither member may have a character that JSON would escape or refuse.
  */
 function plainLeafLine(text: string): LeafLine | null {
   if (!text.startsWith(LEAF_START) || text.length > MAX_LINE_CHARS) return null;
@@ -217,6 +216,6 @@ function plainLeafLine(text: string): LeafLine | null {
   if (!plain) return null;
   const hash = text.slice(hashAt, hashAt + HASH_DIGITS);
   const leaf = text.slice(leafAt, text.length - LEAF_END.length);
-  if (!/^[0-9a-f]{64}$/.test(hash) || leaf.includes("\\")) return null;
+  if (!/^[0-9a-f]{64}$/.test(hash) || !/^[A-Za-z0-9+/=]*$/.test(leaf)) return null;
   return { t: "leaf", seq: Number(digits), hash, leaf };
 }

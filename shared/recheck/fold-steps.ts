@@ -53,9 +53,6 @@ export class StepFold {
   started(entry: EntryView): void {
     const draft = this.#recordedDraft(entry);
     if (draft === null) return;
-    const index = new FieldReader(entry.action).text("index");
-    const value = index === undefined ? null : integerOf(index);
-    if (typeof value === "number") draft.index = value;
     draft.startedAt ??= entry.occurred_at;
   }
 
@@ -84,7 +81,14 @@ export class StepFold {
   ): void {
     const draft = this.#draft(step);
     if (draft === null) return;
-    draft.inferred ??= this.#call("tool_call", call.tool, call.args, call.problem);
+    // The evaluation keeps the call's texts: they are not counted again.
+    const { tool, args, problem } = call;
+    draft.inferred ??= {
+      kind: "tool_call",
+      tool,
+      args: this.#keep && problem === null ? args : null,
+      problem,
+    };
     draft.policy = this.#keep ? decision : null;
     draft.specHash = identity.specHash;
     draft.policyId = identity.policyId;
@@ -219,10 +223,13 @@ export class StepFold {
 
   #recordedDraft(entry: EntryView): Draft | null {
     const draft = this.#draft(entry.step);
-    if (draft !== null && !draft.recorded) {
+    if (draft === null) return null;
+    if (!draft.recorded) {
       draft.recorded = true;
       this.#recorded.push(draft);
     }
+    const index = integerOf(new FieldReader(entry.action).text("index") ?? "");
+    if (typeof index === "number") draft.index = index;
     return draft;
   }
 

@@ -166,6 +166,25 @@ describe("openai-chat", () => {
     ]);
   });
 
+  it("keeps what a result says of its call where the call says otherwise", async () => {
+    const run = await runOf(
+      "openai-chat",
+      chat(
+        assistant(call("c1", "a", '{"n":1}')),
+        tool("other", "ok", { tool_call: { function: "a", args: { n: 2 } } }),
+        assistant(call("c2", "a", '{"n":1}')),
+        tool("c2", "ok", { tool_call: { function: "a", args: { n: 1 } }, weight: 3 }),
+      ),
+    );
+    expect(
+      ofKind(run, "tool.call.completed").map(({ action }) => [action.tool_call_id, action.extra]),
+    ).toEqual([
+      ["c1", { result_id: "other", result_args: { n: 2 } }],
+      ["c2", { weight: 3 }],
+    ]);
+    expect(run.notes).toContain("a result's provider id fits no open call; it was paired by its name");
+  });
+
   it("takes a content that starts with Error: for a failure", async () => {
     const run = await runOf(
       "openai-chat",
@@ -239,14 +258,10 @@ describe("openai-chat", () => {
     expect(lines.entries).toEqual((await runOf("openai-chat", chat(a, b))).entries);
   });
 
-  it("passes over what it cannot read, and says so", async () => {
-    const lines = [
-      JSON.stringify({ messages: [ask] }),
-      "{oops",
-      '{"no":"messages"}',
-      JSON.stringify([ask, 42]),
-    ];
-    const runs = await runsOf("openai-chat", lines.join("\n"));
+  it("passes over what it cannot read, and says so with the run that follows", async () => {
+    const good = JSON.stringify({ messages: [ask] });
+    const source = [good, "{oops", '{"no":"messages"}', JSON.stringify([ask, 42]), good];
+    const runs = await runsOf("openai-chat", source.join("\n"));
     expect(runs.map(({ notes }) => notes)).toEqual([
       [],
       [
@@ -254,7 +269,14 @@ describe("openai-chat", () => {
         "line 3 holds no list of messages",
         "message 1 has no role; it is not imported",
       ],
+      [],
     ]);
+    const told: string[] = [];
+    await runsOf("openai-chat", `${good}\n${good.slice(0, 30)}`, { onNote: (note) => told.push(note) });
+    expect(told).toEqual(["line 2 is not JSON (cut off?); it is not imported"]);
+    told.length = 0;
+    await runsOf("openai-chat", "no JSON\n".repeat(60), { onNote: (note) => told.push(note) });
+    expect([told.length, told[50]]).toEqual([51, "10 more parts of the file could not be read"]);
     for (const source of ["", "[]", "{}", "null", "[1,2]"])
       expect(await runsOf("openai-chat", source)).toEqual([]);
   });

@@ -164,6 +164,10 @@ describe("claude-code", () => {
     expect(run.run).toMatch(/^claude-code:unnamed-[0-9a-f]{16}$/);
     expect(run.counts).toMatchObject({ messages: 1, exchanges: 1 });
     expect(run.notes).toEqual(["logline 3 is no object; it is not imported"]);
+    const wrapped = { version: 1, loglines: [user("u1", "Hi.")] };
+    expect((await runOf("claude-code", JSON.stringify(wrapped, null, 1))).run).toBe("claude-code:s-1");
+    // One line, which speaks of loglines, is a session of one line.
+    expect((await runOf("claude-code", lines(user("u1", '{"loglines":[]}')))).counts.messages).toBe(1);
   });
 
   it("keeps sessions of one file apart, and what is no message out", async () => {

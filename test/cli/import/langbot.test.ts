@@ -206,6 +206,13 @@ describe("langbot", () => {
       file([event(2, "run.completed", {}), event("1", "message.delta", { chunk: 1 })]),
     );
     expectSound(odd);
+    const start = { tool_name: "read" };
+    const twice = await runOf(
+      "langbot",
+      file([event(7, "tool.call.started", start), event(7, "tool.call.started", start)]),
+    );
+    expectSound(twice);
+    expect(callsOf(twice)).toEqual(["m0.c0 read -> none", "m1.c0 read -> none"]);
     expect(kindsOf(odd).slice(1, -1)).toEqual(["run.completed", "message.delta"]);
   });
 

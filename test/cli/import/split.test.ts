@@ -12,6 +12,7 @@ describe("layoutOf", () => {
     expect(layoutOf("[1]\n[2]")).toBe("lines");
     expect(layoutOf('{"a":1}\n\n')).toBe("single");
     expect(layoutOf('{\n "a": "}\\n"\n}\n')).toBe("single");
+    expect(layoutOf('{"a":{\n{"a":1}\n')).toBe("lines");
     expect(layoutOf('"massive error"\n{"a":1}')).toBe("lines");
   });
 });

@@ -4,6 +4,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -138,6 +139,13 @@ describe("the state folder", () => {
 });
 
 describe("the lock", () => {
+  const gone = { pid: 2 ** 22 + 1, identity: "any", run: "r", since: "s" };
+
+  function writeLock(number: number, text: string): void {
+    mkdirSync(join(folder, "lock"), { recursive: true });
+    writeFileSync(join(folder, "lock", String(number)), text);
+  }
+
   it("is held until it is released, and then free again", async () => {
     const lock = await acquireLock(folder);
     await expect(acquireLock(folder)).rejects.toMatchObject({
@@ -153,19 +161,27 @@ describe("the lock", () => {
   });
 
   it.each([
-    ["a process that is gone", 2 ** 22 + 1, "any"],
-    ["a pid that another process has by now", process.pid, "an earlier process"],
-  ])("is taken over from %s", async (_name, pid, identity) => {
-    writeFileSync(join(folder, "lock"), JSON.stringify({ pid, identity, run: "r", since: "s" }));
+    ["a process that is gone", JSON.stringify(gone)],
+    ["a pid that another process has by now", JSON.stringify({ ...gone, pid: process.pid })],
+    ["a power cut that left nothing of it", ""],
+    ["a power cut that left half of it", JSON.stringify(gone).slice(0, 20)],
+  ])("is taken over from %s, under a new number", async (_name, text) => {
+    writeLock(7, text);
     await acquireLock(folder);
-    expect(JSON.parse(readFileSync(join(folder, "lock"), "utf8"))).toMatchObject({ pid: process.pid });
+    expect(readdirSync(join(folder, "lock"))).toEqual(["8"]);
+    expect(JSON.parse(readFileSync(join(folder, "lock", "8"), "utf8"))).toMatchObject({ pid: process.pid });
+  });
+
+  it("waits for a holder that is about to write its name", async () => {
+    writeLock(7, "");
+    const attempt = acquireLock(folder);
+    writeLock(7, JSON.stringify({ ...gone, pid: process.pid, identity: processIdentity(process.pid) }));
+    await expect(attempt).rejects.toMatchObject({ code: "locked" });
+    expect(readdirSync(join(folder, "lock"))).toEqual(["7"]);
   });
 
   it("goes to one alone of many that find a stale one", async () => {
-    writeFileSync(
-      join(folder, "lock"),
-      JSON.stringify({ pid: 2 ** 22 + 1, identity: "any", run: "r", since: "s" }),
-    );
+    writeLock(1, JSON.stringify(gone));
     const results = await Promise.allSettled(Array.from({ length: 20 }, () => acquireLock(folder)));
     expect(results.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
   });

@@ -88,7 +88,8 @@ describe("steps", () => {
     const log = new Log();
     log.add("step.decided", { step: "a", action: { kind: "complete" } });
     log.add("step.started", { step: "b", action: { index: null } });
-    expect(log.fold().steps.map(({ index }) => index)).toEqual([0, 1]);
+    log.add("step.decided", { step: "c", action: { kind: "complete", index: 9 } });
+    expect(log.fold().steps.map(({ index }) => index)).toEqual([0, 1, 9]);
   });
 
   it("are inferred from evaluations and calls where a run has none, and parallel calls share one", () => {

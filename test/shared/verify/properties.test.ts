@@ -5,7 +5,9 @@ import { brief, fileOf, grow, logPlans, spans, verifyBytes, verifyLines } from "
 import { secondVerify } from "./second-verifier.ts";
 import { fieldsLine, leafLine, TestLog, TestTenant } from "./test-tenant.ts";
 
-const RUNS = { numRuns: 60 };
+/** Few of the long logs, which take time, and more of the short ones. */
+const LONG = { most: 2000, runs: { numRuns: 12 } };
+const SHORT = { most: 150, runs: { numRuns: 40 } };
 
 /** A log, and numbers to pick places with. */
 const logsAndPicks = (most: number) => fc.tuple(logPlans(most), fc.nat(), fc.nat(), fc.nat());
@@ -14,7 +16,7 @@ const pick = (n: number, among: number) => n % among;
 describe("valid logs", () => {
   it("are intact, in whatever batches they grew, as a whole, in part, and with leaves and values withheld", () => {
     fc.assert(
-      fc.property(logsAndPicks(300), ([plan, a, b, c]) => {
+      fc.property(logsAndPicks(LONG.most), ([plan, a, b, c]) => {
         const { log } = grow(plan);
         const size = log.entries.length;
         const from = 1 + pick(a, size + 1);
@@ -30,7 +32,7 @@ describe("valid logs", () => {
         expect(brief(withheld)).toEqual({ verdict: "intact", codes: [] });
         expect(withheld.not_checked?.join()).toContain("only their hashes");
       }),
-      RUNS,
+      LONG.runs,
     );
   });
 
@@ -67,7 +69,7 @@ describe("a single bit flipped", () => {
         const report = verifyBytes(file, { registryId: log.tenant.registryId });
         expect(report.verdict).not.toBe("intact");
         // What the second verifier says of it. (It gets text: bad UTF-8 is replaced, which is altered as well.)
-        const asText = new TextDecoder("utf-8", { ignoreBOM: true }).decode(file).split("\n");
+        const asText = new TextDecoder("utf-8", { fatal: false, ignoreBOM: true }).decode(file).split("\n");
         if (!asText.join("").includes("\ufffd")) {
           const second = secondVerify(asText, { registryId: log.tenant.registryId });
           expect(brief(report)).toMatchObject({
@@ -79,7 +81,8 @@ describe("a single bit flipped", () => {
         const member = SEQ_MEMBER.exec(text);
         const inSeq = member !== null && at - before >= member.index && at - before < member.index + member[0].length;
         const found = report.break?.seq;
-        if (t === "leaf" && !inSeq) expect(found).toBe(seq);
+        // Before the first leaf is read there is no place yet; the detail names the line.
+        if (t === "leaf" && !inSeq) expect(seq === 1 ? [0, 1] : [seq]).toContain(found);
         if (t === "content") expect([seq, (seq ?? 0) + 1]).toContain(found);
         if (t === "registry") expect(found).toBe(0);
         if (t === "checkpoint") expect([size, size + 1]).toContain(found);
@@ -92,7 +95,7 @@ describe("a single bit flipped", () => {
 describe("an entry", () => {
   it("dropped is found at the place after it, or as a truncated log", () => {
     fc.assert(
-      fc.property(logsAndPicks(300), ([plan, a]) => {
+      fc.property(logsAndPicks(LONG.most), ([plan, a]) => {
         const { log } = grow(plan);
         const size = log.entries.length;
         const seq = 1 + pick(a, size);
@@ -105,13 +108,13 @@ describe("an entry", () => {
             : { verdict: "broken", seq: seq + 1, kind: "missing", codes: [`sequence-gap at ${seq + 1}`] },
         );
       }),
-      RUNS,
+      LONG.runs,
     );
   });
 
   it("doubled is found where it comes again", () => {
     fc.assert(
-      fc.property(logsAndPicks(300), ([plan, a, b]) => {
+      fc.property(logsAndPicks(LONG.most), ([plan, a, b]) => {
         const { log } = grow(plan);
         const size = log.entries.length;
         const seq = 1 + pick(a, size);
@@ -123,13 +126,13 @@ describe("an entry", () => {
         const report = verifyLines([...lines.slice(0, later), ...entry, ...lines.slice(later)]);
         expect(brief(report)).toEqual({ verdict: "broken", seq, kind: "duplicate", codes: [`duplicate-entry at ${seq}`] });
       }),
-      RUNS,
+      LONG.runs,
     );
   });
 
   it("swapped with another is found where the order breaks first", () => {
     fc.assert(
-      fc.property(logsAndPicks(300), ([plan, a, b]) => {
+      fc.property(logsAndPicks(LONG.most), ([plan, a, b]) => {
         const { log } = grow(plan);
         const size = log.entries.length;
         fc.pre(size > 1);
@@ -155,13 +158,13 @@ describe("an entry", () => {
         );
         expect(verifyLines(relabelled)).toMatchObject({ verdict: "broken", break: { seq: j, verdict: "altered" } });
       }),
-      RUNS,
+      LONG.runs,
     );
   });
 
   it("moved to another log of the same tenant is found at its place", () => {
     fc.assert(
-      fc.property(logsAndPicks(200), ([plan, a]) => {
+      fc.property(logsAndPicks(SHORT.most), ([plan, a]) => {
         const { log } = grow(plan);
         const size = log.entries.length;
         const seq = 1 + pick(a, size);
@@ -175,7 +178,7 @@ describe("an entry", () => {
         expect(report).toMatchObject({ verdict: "broken", break: { seq, verdict: "altered" } });
         expect(report.issues[0]?.code).toBe("log-id-mismatch");
       }),
-      RUNS,
+      SHORT.runs,
     );
   });
 });
@@ -185,7 +188,7 @@ describe("a head", () => {
 
   it("of another size, another log, another tenant, or another history is found", () => {
     fc.assert(
-      fc.property(logsAndPicks(200), ([plan, a]) => {
+      fc.property(logsAndPicks(SHORT.most), ([plan, a]) => {
         const { log } = grow(plan);
         const { tenant } = log;
         const size = log.entries.length;
@@ -212,7 +215,7 @@ describe("a head", () => {
           { seq: size, code: "unregistered-key" },
         ]);
       }),
-      RUNS,
+      SHORT.runs,
     );
   });
 });

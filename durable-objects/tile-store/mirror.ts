@@ -12,14 +12,13 @@ import { RightEdge } from "../../shared/merkle/edge.ts";
 import { coverRange } from "../../shared/merkle/nodes.ts";
 import { entriesPath, TILE_WIDTH, tilePath } from "../../shared/merkle/tiles.ts";
 import { parseCheckpoint } from "../../shared/note/checkpoint.ts";
-import { leavesOf } from "./evidence.ts";
-import type { LogStorage } from "./storage.ts";
-import type { TileTree } from "./tree.ts";
+import type { TileTree } from "./tile-tree.ts";
 
 export interface MirrorContext {
   readonly crypto: CryptoPort;
-  readonly storage: LogStorage;
   readonly tree: TileTree;
+  /** `count` leaves from the `first` on, which counts from 1. */
+  readonly leaves: (first: number, count: number) => Uint8Array[];
   readonly bucket: R2Bucket;
   /** Key prefix of the log. */
   readonly prefix: string;
@@ -62,23 +61,24 @@ async function createOnly(bucket: R2Bucket, key: string, bytes: Uint8Array): Pro
 }
 
 /**
- * Writes the tiles and bundles that became full since `archivedSeq`.
+ * Writes the tiles and bundles that became full since `archivedSeq`. Throws what R2 throws.
  *
- * @returns the sequence number up to which everything is archived, or the key of an object that differs
+ * @param archived called after each tile, with the sequence number up to which everything is archived
+ * @returns whether all are; false: another object is where one of them belongs
  */
 export async function archiveTiles(
   context: MirrorContext,
   archivedSeq: number,
   size: number,
-): Promise<{ archivedSeq: number } | { differs: string }> {
+  archived: (seq: number) => void,
+): Promise<boolean> {
   const { bucket, prefix, tree } = context;
-  let archived = archivedSeq;
-  while (archived + TILE_WIDTH <= size) {
-    const tile = archived / TILE_WIDTH;
+  for (let seq = archivedSeq; seq + TILE_WIDTH <= size; seq += TILE_WIDTH) {
+    const tile = seq / TILE_WIDTH;
     const puts: [string, Uint8Array][] = [
       [
         `${prefix}/${entriesPath(tile)}`,
-        encodeEntryBundle(leavesOf(context.storage, tile * TILE_WIDTH + 1, TILE_WIDTH)),
+        encodeEntryBundle(context.leaves(tile * TILE_WIDTH + 1, TILE_WIDTH)),
       ],
     ];
     // Each upper tile becomes full together with the last tile below it.
@@ -90,11 +90,11 @@ export async function archiveTiles(
       index = Math.floor(index / TILE_WIDTH);
     }
     for (const [key, bytes] of puts) {
-      if (!(await createOnly(bucket, key, bytes))) return { differs: key };
+      if (!(await createOnly(bucket, key, bytes))) return false;
     }
-    archived += TILE_WIDTH;
+    archived(seq + TILE_WIDTH);
   }
-  return { archivedSeq: archived };
+  return true;
 }
 
 /**

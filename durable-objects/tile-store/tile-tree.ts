@@ -1,5 +1,5 @@
 /**
- * The log's tree between commits: the hashes of the last, partial tile in memory, and every full tile (and the
+ * A log's tree between commits: the hashes of the last, partial tile in memory, and every full tile (and the
  * partial ones of the upper levels) in storage. Each append costs one node at most per level it completes.
  *
  * @module
@@ -10,16 +10,16 @@ import { RunsealError } from "../../shared/errors.ts";
 import { HASH_BYTES as HASH } from "../../shared/merkle/hash.ts";
 import type { NodeCoord, TreeNode } from "../../shared/merkle/nodes.ts";
 import { nodeFromTile, nodeInTile, TILE_HEIGHT, TILE_WIDTH } from "../../shared/merkle/tiles.ts";
-import type { LogStorage } from "./storage.ts";
+import type { TileStore } from "./tile-table.ts";
 
 export class TileTree {
-  readonly #storage: LogStorage;
+  readonly #storage: TileStore;
   readonly #crypto: CryptoPort;
   /** Leaf hashes of the last tile, fewer than 256. */
   #partial: Uint8Array[] = [];
   #size = 0;
 
-  constructor(storage: LogStorage, crypto: CryptoPort) {
+  constructor(storage: TileStore, crypto: CryptoPort) {
     this.#storage = storage;
     this.#crypto = crypto;
   }

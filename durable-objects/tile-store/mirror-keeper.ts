@@ -7,14 +7,24 @@
 import { logEvent } from "../../workers/log-event.ts";
 import type { MirrorContext } from "./mirror.ts";
 import { archiveTiles, checkMirror, putCheckpoint } from "./mirror.ts";
-import type { Progress, StoredHead } from "./storage.ts";
 
 const MIN_PUT_INTERVAL_MS = 1000;
 
+/** How much of a log is in R2. */
+export interface MirrorProgress {
+  /** Leaves covered by full tiles and bundles. */
+  readonly archivedSeq: number;
+  /** Size of the head that is mirrored. */
+  readonly mirroredSize: number;
+}
+
 export interface MirrorKeeperContext extends MirrorContext {
-  readonly head: () => StoredHead | null;
-  readonly progress: () => Progress;
-  readonly progressed: (progress: Partial<Progress>) => void;
+  readonly head: () => { readonly size: number; readonly checkpoint: string } | null;
+  readonly progress: () => MirrorProgress;
+  readonly progressed: (progress: Partial<MirrorProgress>) => void;
+  readonly stopped: () => boolean;
+  /** Raises the log's `stopped` alarm, in storage. */
+  readonly stop: (detail: string) => void;
 }
 
 export class Mirror {
@@ -49,25 +59,31 @@ export class Mirror {
   }
 
   async #compare(): Promise<void> {
-    const size = this.#context.head()?.size ?? 0;
-    const check = await checkMirror(this.#context, size);
+    const { head, progress, progressed } = this.#context;
+    const check = await checkMirror(this.#context, head()?.size ?? 0);
     if (check.kind === "ahead" || check.kind === "fork") this.#stop(check.kind, check.size);
+    else {
+      // What R2 holds is what counts: a put's answer may have been lost, or an older object restored.
+      const mirroredSize = check.kind === "none" ? 0 : check.size;
+      if (mirroredSize !== progress().mirroredSize) progressed({ mirroredSize });
+    }
     this.#compared = true;
   }
 
   async #runOnce(): Promise<void> {
-    const { head, progress, progressed, storage } = this.#context;
-    if (storage.standingAlarm("stopped") !== null) return;
+    const { head, progress, progressed, stopped } = this.#context;
+    if (stopped() || progress().mirroredSize >= (head()?.size ?? 0)) return;
     const wait = this.#lastPut + MIN_PUT_INTERVAL_MS - Date.now();
     if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait));
     const current = head();
-    if (current === null || current.size === 0 || progress().mirroredSize >= current.size) return;
-    const archived = await archiveTiles(this.#context, progress().archivedSeq, current.size);
-    if ("differs" in archived) {
+    if (current === null) return;
+    const archived = await archiveTiles(this.#context, progress().archivedSeq, current.size, (archivedSeq) =>
+      progressed({ archivedSeq }),
+    );
+    if (!archived) {
       this.#stop("object", current.size);
       return;
     }
-    if (archived.archivedSeq !== progress().archivedSeq) progressed({ archivedSeq: archived.archivedSeq });
     const check = await checkMirror(this.#context, current.size);
     if (check.kind === "ahead" || check.kind === "fork") {
       this.#stop(check.kind, check.size);
@@ -84,7 +100,7 @@ export class Mirror {
       fork: `the mirror holds a head of ${size} entries that is not a head of this log`,
       object: "the mirror holds another object where a tile or bundle of this log belongs",
     }[kind];
-    this.#context.storage.raiseAlarm("stopped", detail);
+    this.#context.stop(detail);
     logEvent("log-stopped", { origin: this.#context.origin, kind });
   }
 }

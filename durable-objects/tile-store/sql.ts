@@ -1,0 +1,24 @@
+/**
+ * Small things that every SQLite storage of a log needs.
+ *
+ * @module
+ */
+
+export type Row = Record<string, SqlStorageValue>;
+
+/** The bytes of a blob column; none for anything else. */
+export function bytesOf(value: SqlStorageValue | undefined): Uint8Array {
+  return value instanceof ArrayBuffer ? new Uint8Array(value) : new Uint8Array();
+}
+
+/** A view's bytes as a buffer of their own, as the SQL API takes blobs. */
+export function blob(bytes: Uint8Array): ArrayBuffer {
+  const whole = bytes.byteLength === bytes.buffer.byteLength ? bytes : bytes.slice();
+  return whole.buffer as ArrayBuffer;
+}
+
+/** The first row of a query, or undefined. */
+export function firstRow(sql: SqlStorage, query: string, ...bindings: SqlStorageValue[]): Row | undefined {
+  for (const row of sql.exec<Row>(query, ...bindings)) return row;
+  return undefined;
+}

@@ -1,0 +1,39 @@
+/**
+ * The hash tiles of one log in SQLite: full ones, and the partial ones of the upper levels.
+ *
+ * @module
+ */
+import { blob, bytesOf, firstRow } from "./sql.ts";
+
+/** Where a tree keeps its tiles. */
+export interface TileStore {
+  /** The hashes of a tile, as far as it is filled; null where there is none. */
+  tile(level: number, tile: number): Uint8Array | null;
+  setTile(level: number, tile: number, hashes: Uint8Array): void;
+}
+
+export class TileTable implements TileStore {
+  readonly #sql: SqlStorage;
+
+  constructor(sql: SqlStorage) {
+    this.#sql = sql;
+    this.#sql.exec(`CREATE TABLE IF NOT EXISTS tiles (
+      level INTEGER NOT NULL, tile INTEGER NOT NULL, hashes BLOB NOT NULL, PRIMARY KEY (level, tile)) WITHOUT ROWID`);
+  }
+
+  tile(level: number, tile: number): Uint8Array | null {
+    const query = "SELECT hashes FROM tiles WHERE level = ? AND tile = ?";
+    const row = firstRow(this.#sql, query, level, tile);
+    return row === undefined ? null : bytesOf(row.hashes);
+  }
+
+  setTile(level: number, tile: number, hashes: Uint8Array): void {
+    this.#sql.exec(
+      `INSERT INTO tiles (level, tile, hashes) VALUES (?, ?, ?)
+       ON CONFLICT (level, tile) DO UPDATE SET hashes = excluded.hashes`,
+      level,
+      tile,
+      blob(hashes),
+    );
+  }
+}
