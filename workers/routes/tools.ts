@@ -22,7 +22,11 @@ const ToolSpec = z.looseObject({
   name: z.string().min(1).max(256),
   description: z.string().optional(),
   input_schema: z.unknown().optional(),
-  side_effect: z.enum(["read_only", "local_mutation", "remote_mutation", "destructive"]).optional(),
+  side_effect: z
+    .string()
+    .max(64)
+    .optional()
+    .describe("read_only, local_mutation, remote_mutation or destructive; empty where it is not known"),
   timeout: z.number().optional(),
   terminal: z.boolean().optional(),
 });
