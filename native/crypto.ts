@@ -10,6 +10,7 @@ import crypto from "node:crypto";
 import { ED25519_KEY_BYTES, passesStrictChecks } from "../shared/crypto/ed25519-strict.ts";
 import type { CryptoPort, Signer } from "../shared/crypto/port.ts";
 import { RunsealError } from "../shared/errors.ts";
+import { sha256Short } from "./sha256-short.ts";
 
 /** DER before the 32 bytes of a seed (PKCS8) and of a public key (SPKI), RFC 8410 sections 4 and 7. */
 const PKCS8_PREFIX = Buffer.from("302e020100300506032b657004220420", "hex");
@@ -32,9 +33,18 @@ function sha256ByText(data: Uint8Array): Uint8Array {
   return out;
 }
 
+/** In workerd a native digest costs 3 to 4 microseconds however short the message is. */
+function sha256InWorkerd(data: Uint8Array): Uint8Array {
+  return data.length <= SHORT ? sha256Short(data) : sha256ByObject(data);
+}
+
+/** Bytes up to which plain JavaScript is the faster one in workerd: 1.7 against 4.4 microseconds at 120, 2.8 against 3.6 at 300. */
+const SHORT = 384;
+
 // In workerd the text answer is the slower one; Node before 20.12 has no `hash`.
 const isWorkerd = typeof navigator !== "undefined" && navigator.userAgent === "Cloudflare-Workers";
-const sha256 = typeof crypto.hash === "function" && !isWorkerd ? sha256ByText : sha256ByObject;
+const sha256ByNode = typeof crypto.hash === "function" ? sha256ByText : sha256ByObject;
+const sha256 = isWorkerd ? sha256InWorkerd : sha256ByNode;
 
 function verifyEd25519(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
   if (!passesStrictChecks(publicKey, signature)) return false;
