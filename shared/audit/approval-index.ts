@@ -7,8 +7,9 @@
 import type { EntryView } from "../entry/view.ts";
 import { hashText, type Sha256 } from "../recheck/hash.ts";
 import { type Approval, argsOf, capabilityOf, subjectOf } from "./approval-link.ts";
+import { BoundedMap } from "./bounded-map.ts";
 import { missingOf, objectAt, stringAt } from "./fields.ts";
-import { BoundedMap, type EntryRef, type FindingList, refOf } from "./finding.ts";
+import { type EntryRef, type FindingList, refOf } from "./finding.ts";
 
 const MAX_APPROVALS = 4096;
 /** UTF-16 units of capabilities and presentations that are held. */

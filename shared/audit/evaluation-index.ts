@@ -6,8 +6,9 @@
 import type { EntryView } from "../entry/view.ts";
 import { hashText, type Sha256 } from "../recheck/hash.ts";
 import { argsOf, type EvaluatedCall } from "./approval-link.ts";
+import { BoundedMap } from "./bounded-map.ts";
 import { missingOf, objectAt, stringAt } from "./fields.ts";
-import { BoundedMap, type EntryRef, type FindingList, refOf } from "./finding.ts";
+import { type EntryRef, type FindingList, refOf } from "./finding.ts";
 
 const MAX_KEYS = 65_536;
 

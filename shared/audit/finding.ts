@@ -239,38 +239,3 @@ export class FindingList {
     return [...this.#notes];
   }
 }
-
-/** A map that forgets its oldest member when it is full, and tells so. */
-export class BoundedMap<Key, Value> {
-  readonly #max: number;
-  readonly #onForget: (key: Key, value: Value) => void;
-  readonly #members = new Map<Key, Value>();
-
-  constructor(max: number, onForget: (key: Key, value: Value) => void) {
-    this.#max = max;
-    this.#onForget = onForget;
-  }
-
-  get(key: Key): Value | undefined {
-    return this.#members.get(key);
-  }
-
-  set(key: Key, value: Value): void {
-    if (!this.#members.has(key) && this.#members.size >= this.#max) {
-      for (const [oldest, forgotten] of this.#members) {
-        this.#members.delete(oldest);
-        this.#onForget(oldest, forgotten);
-        break;
-      }
-    }
-    this.#members.set(key, value);
-  }
-
-  delete(key: Key): void {
-    this.#members.delete(key);
-  }
-
-  values(): IterableIterator<Value> {
-    return this.#members.values();
-  }
-}

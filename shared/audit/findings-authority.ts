@@ -6,8 +6,9 @@
  */
 import type { EntryView } from "../entry/view.ts";
 import { quote } from "../json/chars.ts";
+import { BoundedMap } from "./bounded-map.ts";
 import { missingOf, textOf, valueAt } from "./fields.ts";
-import { BoundedMap, type EntryRef, type FindingList, refOf } from "./finding.ts";
+import { type EntryRef, type FindingList, refOf } from "./finding.ts";
 
 const MAX_TOKENS = 16_384;
 const MAX_CODE = 16_384;

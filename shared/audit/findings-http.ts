@@ -5,8 +5,9 @@
  * @module
  */
 import type { EntryView } from "../entry/view.ts";
+import { BoundedMap } from "./bounded-map.ts";
 import { missingOf, objectAt, wholeAt } from "./fields.ts";
-import { BoundedMap, type EntryRef, type FindingList, refOf } from "./finding.ts";
+import { type EntryRef, type FindingList, refOf } from "./finding.ts";
 import { NumberRanges } from "./number-ranges.ts";
 
 /** Requests that may be open at once. */

@@ -83,7 +83,7 @@ export class RunFindings {
     this.#capabilities.add(entry, isOwn);
     this.#code.add(entry, isOwn);
     this.#consent.add(entry, isOwn);
-    if (isOwn) this.#http.add(entry);
+    this.#http.add(entry);
   }
 
   /** To be called once, after the last entry: what is still open is found now. */

@@ -9,7 +9,8 @@ import { missingOf, objectAt, stringAt, wholeAt } from "./fields.ts";
 import { isLedgerEvent, NativeRow, nativeEvent } from "./langbot-native.ts";
 import { type LedgerEvent, type LedgerRow, type LedgerRun, ledgerEvent, ledgerRow } from "./langbot-rows.ts";
 import { NumberRanges } from "./number-ranges.ts";
-import type { PyValue } from "./python-value.ts";
+import { decodePythonJson } from "./python-json.ts";
+import { type PyValue, pyStr } from "./python-value.ts";
 
 /** Something that the audit needs and an entry does not show any more. */
 export interface Unseen {
@@ -28,6 +29,8 @@ export interface LedgerSink {
 
 /** Columns of `agent_run` that are content of more than a line are not kept while the run is read. */
 const ROW_COLUMNS = ["run_id", "runner_id", "status", "created_at", "finished_at", "authorization_json"];
+/** What the ids of imported entries begin with (cli/import/names.ts). */
+const IMPORTED_ID = "imp:";
 /** How many are named one by one. */
 const MAX_UNSEEN = 1000;
 
@@ -38,7 +41,11 @@ export class LedgerFold {
   readonly #columns = new Map<string, PyValue>();
   readonly #sequences = new NumberRanges<null>();
   readonly #unseen: Unseen[] = [];
+  /** Events that are there and do not show what they are: they wait until all that can tell was read. */
+  readonly #hidden: LedgerEvent[] = [];
+  readonly #ledgerIds = new Map<string, string>();
   #unseenCount = 0;
+  #mapped = 0;
   #place = 0;
 
   constructor(run: string, sink: LedgerSink) {
@@ -54,15 +61,32 @@ export class LedgerFold {
     return this.#unseenCount;
   }
 
+  /** Imported entries that do not hold the row that they were made from, so that their own fields were read. */
+  get mapped(): number {
+    return this.#mapped;
+  }
+
   add(entry: EntryView): void {
     this.#native.add(entry);
-    if (stringAt(entry.action, "imported.system") === "langbot") this.#imported(entry);
-    else if (isLedgerEvent(entry.kind))
-      this.#emit(entry, nativeEvent(entry, entry.call ?? undefined, entry.seq));
+    const { kind, call, id } = entry;
+    if (stringAt(entry.action, "imported.system") === "langbot") {
+      this.#imported(entry);
+    } else if (isLedgerEvent(kind)) {
+      const event = nativeEvent(entry, call ?? undefined, entry.seq);
+      if ("missing" in event.data) this.#missFields(entry);
+      // Erased, an imported entry does not show any more what its sequence and its call's id were.
+      if (missingOf(entry.action, "imported.system") !== null && id.startsWith(IMPORTED_ID))
+        this.#hidden.push({ ...event, sequence: Number.NaN });
+      else this.#sink.event(event);
+    }
   }
 
   /** Hands the row on; to be called once, after the last entry. */
   finish(): void {
+    for (const { call: name, ...event } of this.#hidden) {
+      const call = name === undefined ? "" : (this.#ledgerIds.get(name) ?? name);
+      this.#sink.event(call === "" ? event : { ...event, call });
+    }
     const { row, unseen } = this.#native.row();
     const columns = this.#columns;
     for (const { entry, field, column } of unseen)
@@ -86,20 +110,31 @@ export class LedgerFold {
     const row = objectAt(entry.action, "extra")?.get("langbot");
     const missing = missingOf(entry.action, "extra");
     if (missing !== null) this.#miss(entry, "action.extra", missing);
+    else if (!(row instanceof Map)) this.#mapped += 1;
     if (entry.kind === "run.created" || entry.kind === "run.status") {
       if (row instanceof Map) for (const name of ROW_COLUMNS) this.#setColumn(name, row.get(name));
       return;
     }
     const place = this.#place++;
     if (row instanceof Map) {
-      this.#once(ledgerEvent(row, place));
-      return;
+      const event = ledgerEvent(row, place);
+      this.#remember(entry, event);
+      this.#once(event);
+    } else if (missing === null) {
+      // The row was too long for the log: the entry's own fields say nearly the same.
+      const id = stringAt(entry.action, "tool_call_id");
+      this.#once(nativeEvent(entry, id, wholeAt(entry.action, "imported.seq") ?? place));
+    } else {
+      const call = entry.call === null ? {} : { call: entry.call };
+      this.#hidden.push({ sequence: Number.NaN, type: entry.kind, data: { missing }, ...call });
     }
-    // Erased, or too long for the log: the entry's own fields say nearly the same.
-    const id =
-      stringAt(entry.action, "tool_call_id") ?? (missing === null ? undefined : entry.call) ?? undefined;
-    const event = nativeEvent(entry, id, wholeAt(entry.action, "imported.seq") ?? place);
-    this.#once(missing === null ? event : { ...event, data: { missing } });
+  }
+
+  /** The call's id in the ledger, by its name in the log: an end that is erased has only the latter. */
+  #remember({ call, action }: EntryView, { data }: LedgerEvent): void {
+    if (call === null) return;
+    const id = stringAt(action, "tool_call_id") ?? ("text" in data ? ledgerId(data.text) : undefined);
+    if (id !== undefined) this.#ledgerIds.set(call, id);
   }
 
   #setColumn(name: string, value: PyValue | undefined): void {
@@ -109,11 +144,6 @@ export class LedgerFold {
   /** A second row of the same run and sequence is not appended: the first one stays, as in LangBot. */
   #once(event: LedgerEvent): void {
     if (this.#sequences.add(event.sequence, null)) this.#sink.event(event);
-  }
-
-  #emit(entry: EntryView, event: LedgerEvent): void {
-    if ("missing" in event.data) this.#missFields(entry);
-    this.#sink.event(event);
   }
 
   #missFields(entry: EntryView): void {
@@ -132,6 +162,17 @@ export class LedgerFold {
   #miss({ seq, hash }: EntryView, field: string, why: Missing): void {
     this.#unseenCount += 1;
     if (this.#unseen.length < MAX_UNSEEN) this.#unseen.push({ seq, hash, field, why });
+  }
+}
+
+/** An id that is no text is the text that Python makes of it: the importer keeps it in the row alone. */
+function ledgerId(text: string): string | undefined {
+  try {
+    const decoded = decodePythonJson(text);
+    const id = decoded.ok && decoded.value instanceof Map ? decoded.value.get("tool_call_id") : undefined;
+    return id === undefined ? undefined : pyStr(id);
+  } catch {
+    return undefined;
   }
 }
 

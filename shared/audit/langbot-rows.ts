@@ -24,6 +24,7 @@ export interface LedgerRow {
 
 /** What the audit reads of a row of `agent_run_event`. */
 export interface LedgerEvent {
+  /** NaN where `data` is missing and the sequence with it: nothing is concluded from its place. */
   readonly sequence: number;
   readonly type: string;
   readonly data: Column;

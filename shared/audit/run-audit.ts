@@ -69,6 +69,10 @@ export class RunAudit {
     const found = this.#findings.finish();
     for (const { seq, hash, field, why } of this.#fold.unseen) found.notChecked({ seq, hash }, field, why);
     if (this.#fold.unseenCount > this.#fold.unseen.length) found.limit("further fields that are not there");
+    if (this.#fold.mapped > 0)
+      found.note(
+        `${this.#fold.mapped} imported entries hold no row: their own fields were read in its place`,
+      );
     return auditReport({
       ledger: this.#ledger.finish(),
       found,

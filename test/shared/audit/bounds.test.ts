@@ -1,11 +1,47 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { BoundedMap } from "../../../shared/audit/bounded-map.ts";
 import { RunFindings } from "../../../shared/audit/findings.ts";
 import { NumberRanges } from "../../../shared/audit/number-ranges.ts";
 import type { EntryView, FieldViews } from "../../../shared/entry/view.ts";
 import { hashOf, TestLog } from "./support.ts";
 
 const H = "cd".repeat(32);
+
+describe("a bounded map", () => {
+  it("holds what was set last, forgets the oldest, and tells what it forgot", () => {
+    const operations = fc.array(fc.record({ key: fc.nat(12), isDelete: fc.boolean() }), { maxLength: 60 });
+    fc.assert(
+      fc.property(operations, fc.integer({ min: 1, max: 5 }), (all, max) => {
+        const forgotten: number[] = [];
+        const expected: number[] = [];
+        const map = new BoundedMap<number, number>(max, (key, value) => {
+          expect(value).toBe(key);
+          forgotten.push(key);
+        });
+        const model = new Map<number, number>();
+        for (const { key, isDelete } of all) {
+          if (isDelete) {
+            map.delete(key);
+            model.delete(key);
+            continue;
+          }
+          if (!model.has(key) && model.size >= max) {
+            const oldest = [...model.keys()][0] ?? -1;
+            model.delete(oldest);
+            expected.push(oldest);
+          }
+          map.set(key, key);
+          model.set(key, key);
+        }
+        expect([...map.values()]).toEqual([...model.values()]);
+        for (let key = 0; key <= 12; key += 1) expect(map.get(key)).toBe(model.get(key));
+        expect(forgotten).toEqual(expected);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
 
 describe("number ranges", () => {
   it("know which numbers were added, as a set does, and hold them as few ranges", () => {

@@ -302,6 +302,26 @@ describe("approvals", () => {
     expect(found(log.entries)).toEqual([["act_without_approval", 4]]);
   });
 
+  it("are named by their id and by an entry that is not theirs", () => {
+    const log = new TestLog();
+    log.add("approval.requested", requested());
+    const grant = log.add("approval.granted", decided());
+    const authorization = { type: "user_approval", user_id: "u", approval_id: "a1" };
+    const named = { seq: grant.seq, hash: H };
+    log.add("file.write", {
+      action: { path: "/x" },
+      authorization: { ...authorization, approval_entry: named },
+    });
+    expect(found(log.entries)).toEqual([["act_without_approval", 3]]);
+  });
+
+  it("for one tool do not hold up another one in the same step", () => {
+    const log = new TestLog();
+    log.add("approval.requested", requested());
+    log.add("tool.call.started", called({ action: { tool: "read" } }));
+    expect(found(log.entries)).toEqual([]);
+  });
+
   describe("do not cover an act", () => {
     const outside = (act: Parts, options?: FindingsOptions, request: Parts = requested()) => {
       const log = new TestLog();
@@ -458,6 +478,7 @@ describe("policy decisions", () => {
     log.add("policy.evaluated", evaluated("allow", { call: "c1" }));
     log.add("policy.evaluated", evaluated("deny", { call: "c2" }));
     log.add("tool.call.started", called({ call: "c1" }));
+    log.add("tool.call.started", called({ call: "c3" }));
     expect(found(log.entries)).toEqual([]);
   });
 

@@ -4,7 +4,7 @@ import type { AuditReport } from "../../../shared/audit/report.ts";
 import { RunAudit } from "../../../shared/audit/run-audit.ts";
 import type { EntryView } from "../../../shared/entry/view.ts";
 import { importRows } from "./oracles.ts";
-import { type Parts, ref, TestLog, without } from "./support.ts";
+import { erased, type Parts, ref, TestLog, without } from "./support.ts";
 
 const TOOL = { tool_name: "read", description: "d", parameters: {}, source: "builtin" };
 const created = (tools: unknown = [TOOL]): Parts => ({
@@ -153,6 +153,17 @@ describe("a run in the log's own kinds", () => {
     expect(kinds(recovered({ status: "unknown", result: { text: "x" } }))).toEqual([
       "forbidden_error_signals",
     ]);
+    const failed = runOf((log) => {
+      log.add("tool.call.started", started("c1"));
+      log.add("tool.call.completed", completed("c1", invalid));
+      log.add("tool.call.started", started("c2"));
+      log.add("tool.call.completed", completed("c2"));
+    });
+    const status = new TestLog().add("run.status", { action: { status: "failed" } });
+    expect(kinds(audited([...failed.slice(0, -1), { ...status, seq: failed.length }]))).toEqual([
+      "run_status",
+      "forbidden_error_signals",
+    ]);
     expect(kinds(recovered({ status: "success", details: { reason: "timed out" } }))).toEqual([
       "forbidden_error_signals",
     ]);
@@ -271,6 +282,47 @@ describe("an imported run", () => {
     expect(report.run).toMatchObject({ run_id: "r1", status: "completed", runner_id: "x" });
   });
 
+  it.each(["c1", null, ""])("is not accused where one end of a call with the id %j is erased", async (id) => {
+    const named = (text: string): string => text.replace('"c1"', JSON.stringify(id));
+    const views = await importRows(
+      rows([
+        [10, "tool.call.started", named(START)],
+        [20, "tool.call.completed", named(END)],
+        [30, "run.completed", "{}"],
+      ]),
+    );
+    const nameless = id === "" ? [{ kind: "missing_tool_call_id" }] : [];
+    for (const kind of ["tool.call.started", "tool.call.completed"]) {
+      const report = audited(views.map((entry) => (entry.kind === kind ? erased(entry) : entry)));
+      expect(report.failures).toMatchObject(nameless);
+      expect(report.not_checked_count).toBeGreaterThan(0);
+      expect(report.metrics?.tool_call_ids).toBe(id === "" ? 0 : 1);
+    }
+  });
+
+  it("is not accused where all of it is erased", async () => {
+    const views = await importRows(rows(EVENTS));
+    const report = audited(views.map(erased));
+    expect(report).toMatchObject({ status: "env_issue", failures: [], run: { run_id: "r1", status: null } });
+  });
+
+  it("is complete where its run.created is erased: the row is in its run.status, too", async () => {
+    const views = await importRows(rows(EVENTS));
+    const report = audited(views.map((entry) => (entry.kind === "run.created" ? erased(entry) : entry)));
+    expect(report).toMatchObject({ status: "pass", not_checked: [] });
+  });
+
+  it("has its rows before what its entries say of them", async () => {
+    const odd = { runner_id: 8, status: 7, created_at: 9, finished_at: 10 };
+    expect(audited(await importRows(rows(EVENTS, odd))).run).toEqual({
+      run_id: "r1",
+      runner_id: "8",
+      status: "7",
+      created_at: "9",
+      finished_at: "10",
+    });
+  });
+
   it("is read from the entries' own fields where a row is too long for the log", async () => {
     const long = JSON.stringify({
       tool_call_id: "c1",
@@ -280,8 +332,9 @@ describe("an imported run", () => {
     const twice = JSON.stringify({ ...JSON.parse(long), padding: "z".repeat(500_000) });
     const views = await importRows(rows([EVENTS[0]!, [2, "tool.call.completed", twice], EVENTS[2]!]));
     const end = views.find(({ kind }) => kind === "tool.call.completed");
-    expect(JSON.stringify(end?.action.get("extra")).slice(0, 200)).toContain("too-long");
+    expect(JSON.stringify(end?.action.get("extra"))).toContain("runseal.lossy");
     const report = audited(views, { expected_tool_name: "read", expected_result_text: "HELLO" });
     expect(report).toMatchObject({ status: "pass", failures: [] });
+    expect(report.notes.length).toBe(1);
   });
 });

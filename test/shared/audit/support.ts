@@ -95,5 +95,20 @@ export function without(entry: EntryView, name: string, why: Missing = "erased")
   };
 }
 
+/** The entry after the erasure of its content. */
+export function erased(entry: EntryView): EntryView {
+  const gone = (fields: FieldViews): FieldViews =>
+    new Map([...fields.keys()].map((name) => [name, { missing: "erased" }]));
+  return {
+    ...entry,
+    action: gone(entry.action),
+    authorization:
+      entry.authorization === null
+        ? null
+        : { ...entry.authorization, fields: gone(entry.authorization.fields) },
+    outcome: entry.outcome === null ? null : { ...entry.outcome, fields: gone(entry.outcome.fields) },
+  };
+}
+
 /** The entry a reference names. */
 export const ref = ({ seq, hash }: EntryView): { seq: number; hash: string } => ({ seq, hash });
