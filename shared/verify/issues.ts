@@ -37,7 +37,8 @@ export type IssueCode =
   | "kept-head-mismatch"
   | "truncated";
 
-const VERDICT_OF: Readonly<Record<IssueCode, BreakVerdict>> = {
+/** The kind of break that each finding is. */
+export const VERDICT_OF: Readonly<Record<IssueCode, BreakVerdict>> = {
   "invalid-genesis": "malformed",
   "invalid-registry": "malformed",
   "invalid-signature": "bad-signature",

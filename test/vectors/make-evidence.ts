@@ -92,7 +92,7 @@ export function checkpointVectors(crypto: CryptoPort): unknown {
   );
 }
 
-/** As the tenant's log is specified; the service does not write it yet. */
+/** Leaves of a tenant's log of heads. */
 export function tenantLogVectors(crypto: CryptoPort): unknown {
   const heads = [1, 2].map((n) => [bytesOf(`log/${n}`, 32), n * 1000, bytesOf(`root/${n}`, 32), n]);
   heads.sort(([a], [b]) => (toHex(a as Uint8Array) < toHex(b as Uint8Array) ? -1 : 1));

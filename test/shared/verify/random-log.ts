@@ -4,12 +4,12 @@
  * @module
  */
 import fc from "fast-check";
-import { utf8 } from "../../../shared/bytes.ts";
+import { nativeCrypto } from "../../../native/crypto.ts";
 import type { VerifyReport } from "../../../shared/api/schemas.ts";
 import { LineSplitter } from "../../../shared/bundle/lines.ts";
+import { utf8 } from "../../../shared/bytes.ts";
 import type { BundleOptions } from "../../../shared/verify/bundle.ts";
 import { BundleVerifier } from "../../../shared/verify/bundle.ts";
-import { nativeCrypto } from "../../../native/crypto.ts";
 import type { EntryPlan } from "./test-tenant.ts";
 import { bytesOf, T0, TestLog, TestTenant } from "./test-tenant.ts";
 
@@ -22,13 +22,21 @@ export interface LogPlan {
 export interface GrownLog {
   readonly log: TestLog;
   /** The head that was signed after each batch. */
-  readonly heads: readonly { readonly size: number; readonly checkpoint: string; readonly hash: Uint8Array }[];
+  readonly heads: readonly {
+    readonly size: number;
+    readonly checkpoint: string;
+    readonly hash: Uint8Array;
+  }[];
 }
 
 /** Logs of up to `most` entries. */
 export function logPlans(most: number): fc.Arbitrary<LogPlan> {
   const batch = fc.record({
-    size: fc.oneof(fc.constant(1), fc.integer({ min: 1, max: 20 }), fc.integer({ min: 1, max: Math.ceil(most / 2) })),
+    size: fc.oneof(
+      fc.constant(1),
+      fc.integer({ min: 1, max: 20 }),
+      fc.integer({ min: 1, max: Math.ceil(most / 2) }),
+    ),
     rotate: fc.boolean(),
   });
   return fc
@@ -36,10 +44,22 @@ export function logPlans(most: number): fc.Arbitrary<LogPlan> {
     .filter(({ batches }) => batches.reduce((sum, { size }) => sum + size, 0) <= most);
 }
 
+/** Short logs of every shape: with and without a client's key, rotations, and values of each kind. */
+export const SMALL_PLANS: readonly LogPlan[] = [[1], [1, 1], [2, 3], [4, 1, 2]].flatMap((sizes, i) =>
+  [0, 1, 2].map((k) => ({
+    kinds: 2 * k + i,
+    batches: sizes.map((size, j) => ({ size, rotate: j % 2 === 1 })),
+  })),
+);
+
 const SHAPES: readonly EntryPlan[] = [
   {},
   { values: {} },
-  { values: { action: { goal: '"caf\u00e9 \u65e5\u672c \u{1F600} \\u003c"', note: "null" } }, session: "s-1", step: "st-1" },
+  {
+    values: { action: { goal: '"caf\u00e9 \u65e5\u672c \u{1F600} \\u003c"', note: "null" } },
+    session: "s-1",
+    step: "st-1",
+  },
   { values: { action: { a: "1" }, outcome: { result: '{"a":[1.0,1e0]}' } }, outcome: "success", call: "c-1" },
   {
     values: { action: { a: "1" }, authorization: { reason: '"r"' } },
@@ -99,7 +119,12 @@ export function fileOf(lines: readonly string[]): Uint8Array {
 /** A report without what is long, to compare. */
 export function brief(report: VerifyReport): unknown {
   const { verdict, break: found, issues } = report;
-  return { verdict, seq: found?.seq, kind: found?.verdict, codes: issues.map(({ seq, code }) => `${code} at ${seq}`) };
+  return {
+    verdict,
+    seq: found?.seq,
+    kind: found?.verdict,
+    codes: issues.map(({ seq, code }) => `${code} at ${seq}`),
+  };
 }
 
 /** Where the lines of each entry are: [first, after the last]. */

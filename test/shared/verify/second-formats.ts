@@ -42,7 +42,13 @@ function depth(item: Item): number {
 function tagged(bytes: Uint8Array, tag: string): Item[] {
   let item: Item;
   try {
-    item = decode(bytes, { strict: true, useMaps: true, allowIndefinite: false, allowUndefined: false, rejectDuplicateMapKeys: true }) as Item;
+    item = decode(bytes, {
+      strict: true,
+      useMaps: true,
+      allowIndefinite: false,
+      allowUndefined: false,
+      rejectDuplicateMapKeys: true,
+    }) as Item;
   } catch {
     throw new Malformed("no CBOR");
   }
@@ -56,7 +62,8 @@ function tagged(bytes: Uint8Array, tag: string): Item[] {
 }
 
 const uint = (item: Item | undefined, least = 0n, most = 2n ** 53n - 1n): bigint => {
-  check((typeof item === "number" && Number.isInteger(item)) || typeof item === "bigint");
+  // Larger than that, cborg gives integers as bigints and floating-point numbers as numbers.
+  check((typeof item === "number" && Number.isSafeInteger(item)) || typeof item === "bigint");
   check(BigInt(item) >= least && BigInt(item) <= most);
   return BigInt(item);
 };
@@ -109,7 +116,10 @@ export function readLeaf(bytes: Uint8Array): SecondLeaf {
     for (const [name, commitment] of item) fields.set(`${section}/${text(name, FIELD)}`, raw(commitment, 32));
   };
   map("action", items[14]);
-  for (const [section, item] of [["authorization", items[15]], ["outcome", items[16]]] as const) {
+  for (const [section, item] of [
+    ["authorization", items[15]],
+    ["outcome", items[16]],
+  ] as const) {
     if (item === null) continue;
     const [tag, commitments] = list(item, 2);
     text(tag, FIELD);
@@ -143,16 +153,23 @@ function smallOrder(point: Uint8Array): boolean {
 
 /** Section 8. Node's library compares R without the cofactor and demands S < L. */
 export function verify(key: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
-  if (key.length !== 32 || signature.length !== 64 || smallOrder(key) || smallOrder(signature.slice(0, 32))) return false;
+  if (key.length !== 32 || signature.length !== 64 || smallOrder(key) || smallOrder(signature.slice(0, 32)))
+    return false;
   const der = Buffer.concat([Buffer.from("302a300506032b6570032100", "hex"), key]);
   try {
-    return crypto.verify(null, message, crypto.createPublicKey({ key: der, format: "der", type: "spki" }), signature);
+    return crypto.verify(
+      null,
+      message,
+      crypto.createPublicKey({ key: der, format: "der", type: "spki" }),
+      signature,
+    );
   } catch {
     return false;
   }
 }
 
-export const signed = (purpose: string, hash: Uint8Array): Uint8Array => cbor(["runseal.sig.v1", purpose, hash]);
+export const signed = (purpose: string, hash: Uint8Array): Uint8Array =>
+  cbor(["runseal.sig.v1", purpose, hash]);
 
 interface Held {
   role: number;
@@ -175,7 +192,12 @@ export class SecondRegistry {
 
   holds(role: number, key: Uint8Array, epoch: bigint): boolean {
     return this.held.some(
-      (one) => one.role === role && one.key === hex(key) && epoch < this.records && one.from <= epoch && epoch < one.until,
+      (one) =>
+        one.role === role &&
+        one.key === hex(key) &&
+        epoch < this.records &&
+        one.from <= epoch &&
+        epoch < one.until,
     );
   }
 
@@ -198,16 +220,30 @@ export class SecondRegistry {
     const add = bindings(items[5]);
     const retire = bindings(items[6]);
     const keys = add.map(({ key }) => key);
-    check(keys.every((key) => !smallOrder(Buffer.from(key, "hex")) && !this.held.some((one) => one.key === key)));
-    check(new Set(keys).size === keys.length && retire.every(({ role, key }) => this.active(role).includes(key)));
+    check(
+      keys.every((key) => !smallOrder(Buffer.from(key, "hex")) && !this.held.some((one) => one.key === key)),
+    );
+    check(
+      new Set(keys).size === keys.length && retire.every(({ role, key }) => this.active(role).includes(key)),
+    );
     const signers = [...keys];
     if (op === 0) {
-      check(retire.length === 0 && new Set(add.map(({ role }) => role)).size === add.length && add.some(({ role }) => role === 1));
+      check(
+        retire.length === 0 &&
+          new Set(add.map(({ role }) => role)).size === add.length &&
+          add.some(({ role }) => role === 1),
+      );
       check(typeof items[7] === "string");
       raw(items[8], 16);
     } else if (op === 1 || op === 4) {
-      check(add.length === 1 && retire.length === 1 && add[0]?.role === retire[0]?.role && (add[0]?.role ?? 9) <= 2);
-      const other = op === 1 ? retire[0]?.key : this.held.find((one) => one.role === 7 && one.from === 0)?.key;
+      check(
+        add.length === 1 &&
+          retire.length === 1 &&
+          add[0]?.role === retire[0]?.role &&
+          (add[0]?.role ?? 9) <= 2,
+      );
+      const other =
+        op === 1 ? retire[0]?.key : this.held.find((one) => one.role === 7 && one.from === 0)?.key;
       check(other !== undefined);
       signers.push(other);
     } else {
@@ -222,7 +258,8 @@ export class SecondRegistry {
       check(verify(Buffer.from(key, "hex"), signed("registry", hash), Buffer.from(signature, "hex")));
     }
     const epoch = this.records;
-    for (const one of this.held) if (retire.some(({ role, key }) => role === one.role && key === one.key)) one.until = epoch;
+    for (const one of this.held)
+      if (retire.some(({ role, key }) => role === one.role && key === one.key)) one.until = epoch;
     this.held.push(...add.map((one) => ({ ...one, from: epoch, until: Infinity })));
     if (op === 0) {
       this.id = hash;

@@ -64,7 +64,11 @@ export function parseStrict(text: string): Json {
       at += 1;
       return next === "{" ? map : array;
     }
-    for (const [word, meaning] of [["true", true], ["false", false], ["null", null]] as const) {
+    for (const [word, meaning] of [
+      ["true", true],
+      ["false", false],
+      ["null", null],
+    ] as const) {
       if (text.startsWith(word, at)) {
         at += word.length;
         return meaning;

@@ -5,9 +5,22 @@
  * @module
  */
 import type { SecondHead, SecondLeaf } from "./second-formats.ts";
-import { base64, cbor, hex, Malformed, readLeaf, readNote, same, SecondRegistry, sha256, signed, Unsupported, verify } from "./second-formats.ts";
-import type { Json } from "./second-json.ts";
-import { Num, parseStrict } from "./second-json.ts";
+import {
+  base64,
+  cbor,
+  hex,
+  Malformed,
+  readLeaf,
+  readNote,
+  SecondRegistry,
+  same,
+  sha256,
+  signed,
+  Unsupported,
+  verify,
+} from "./second-formats.ts";
+import type { Line } from "./second-lines.ts";
+import { NoJson, readLine, stageOf } from "./second-lines.ts";
 
 export interface Given {
   registryId?: string;
@@ -20,73 +33,6 @@ export interface SecondReport {
 }
 
 const ORIGIN = /^([A-Za-z0-9][A-Za-z0-9.:-]{0,252}\/t\/[0-9a-f]{32})\/p\/([0-9a-f]{32})\.([1-9][0-9]{0,8})$/;
-
-/** What ends the reading: the line is not strict JSON. */
-class NoJson extends Malformed {}
-
-type Kind = "text" | "number" | "positive" | "hex16" | "hex32" | "hex64" | "fields" | "signatures" | "section";
-const MEMBERS: Record<string, Record<string, Kind>> = {
-  header: { runseal: "text", registry_id: "hex32", origin: "text", from: "positive", to: "number" },
-  registry: { t: "text", epoch: "number", record: "text", signatures: "signatures" },
-  leaf: { t: "text", seq: "positive", hash: "hex32", leaf: "text" },
-  hash: { t: "text", seq: "positive", hash: "hex32" },
-  content: { t: "text", seq: "positive", fields: "fields" },
-  disclosure: { t: "text", seq: "positive", fields: "fields" },
-  checkpoint: { t: "text", checkpoint: "text" },
-  field: { section: "section", name: "text", salt: "hex16", text: "text" },
-  signature: { key: "hex32", signature: "hex64" },
-};
-const ORDER = ["registry", "leaf", "checkpoint", "tenant", "cosignature"];
-const stageOf = (t: string) => ORDER.indexOf(["hash", "content", "disclosure"].includes(t) ? "leaf" : t);
-
-// biome-ignore lint/suspicious/noExplicitAny: the members were checked one by one
-type Line = any;
-
-/** Section 12: the members of one object. `later` collects what makes it unsupported. */
-function members(json: Json, kinds: Record<string, Kind>, later: string[]): Line {
-  if (!(json instanceof Map)) throw new Malformed("no object");
-  const out: Record<string, unknown> = {};
-  for (const name of json.keys()) if (!Object.hasOwn(kinds, name)) later.push(name);
-  for (const [name, kind] of Object.entries(kinds)) {
-    const value = json.get(name);
-    if (value === undefined) throw new Malformed("a member is missing");
-    if (kind === "number" || kind === "positive") {
-      const literal = value instanceof Num ? value.literal : "";
-      const number = Number(literal);
-      if (!/^(?:0|[1-9][0-9]*)$/.test(literal) || !Number.isSafeInteger(number)) throw new Malformed("no number");
-      if (kind === "positive" && number === 0) throw new Malformed("no number from 1");
-      out[name] = number;
-    } else if (kind === "fields" || kind === "signatures") {
-      if (!Array.isArray(value)) throw new Malformed("no array");
-      out[name] = value.map((one) => members(one, MEMBERS[kind.slice(0, -1)] ?? {}, later));
-    } else {
-      const length = kind === "hex16" ? 32 : kind === "hex32" ? 64 : kind === "hex64" ? 128 : null;
-      if (typeof value !== "string") throw new Malformed("no text");
-      if (length !== null && (value.length !== length || !/^[0-9a-f]*$/.test(value))) throw new Malformed("no hex");
-      if (kind === "section" && !["action", "authorization", "outcome"].includes(value)) throw new Malformed("no section");
-      out[name] = value;
-    }
-  }
-  return out;
-}
-
-function readLine(text: string, first: boolean): Line {
-  let json: Json;
-  try {
-    if (text.length > 16_777_216) throw new Malformed("too long");
-    json = parseStrict(text);
-  } catch (error) {
-    throw error instanceof Malformed ? error : new NoJson("no strict JSON");
-  }
-  const t = json instanceof Map ? json.get(first ? "runseal" : "t") : undefined;
-  if (typeof t !== "string") throw new Malformed("the line does not say what it is");
-  if (first ? t !== "bundle.v1" : stageOf(t) < 0) throw new Unsupported("unknown");
-  if (t === "tenant" || t === "cosignature") return { t };
-  const later: string[] = [];
-  const line = members(json, MEMBERS[first ? "header" : t] ?? {}, later);
-  if (later.length > 0) throw new Unsupported("an unknown member");
-  return line;
-}
 
 /** Section 7. */
 function root(leaves: Uint8Array[]): Uint8Array {
@@ -140,7 +86,8 @@ class Second {
       return;
     }
     const stage = stageOf(line.t);
-    if (stage < this.#stage || (line.t === "checkpoint" && this.#checkpoint !== null)) throw new Malformed("order");
+    if (stage < this.#stage || (line.t === "checkpoint" && this.#checkpoint !== null))
+      throw new Malformed("order");
     this.#stage = stage;
     if (stage > 0) this.#begin();
     if (line.t === "registry") this.#record(line);
@@ -156,7 +103,10 @@ class Second {
   #record(line: Line): void {
     const bytes = bytesOf(line.record);
     const code = this.registry.records === 0 ? "invalid-genesis" : "invalid-registry";
-    if (line.epoch !== this.registry.records) return this.#issue(code, 0);
+    if (line.epoch !== this.registry.records) {
+      this.#issue(code, 0);
+      return;
+    }
     try {
       this.registry.add(bytes, line.signatures);
     } catch (error) {
@@ -171,7 +121,8 @@ class Second {
     const id = hex(this.registry.id);
     const [, tenant = "", principal = "", generation = ""] = ORIGIN.exec(this.#header.origin) ?? [];
     if (id !== this.#header.registry_id) this.#issue("invalid-genesis", 0);
-    if (this.#given.registryId !== undefined && id !== this.#given.registryId) this.#issue("invalid-genesis", 0);
+    if (this.#given.registryId !== undefined && id !== this.#given.registryId)
+      this.#issue("invalid-genesis", 0);
     if (this.registry.origin !== tenant) this.#issue("log-id-mismatch", 0);
     const principalId = new Uint8Array(Buffer.from(principal, "hex"));
     this.#logId = sha256(cbor(["runseal.log.v1", this.registry.id, principalId, Number(generation)]));
@@ -206,7 +157,8 @@ class Second {
 
   #leaf(line: Line): void {
     const { seq } = line;
-    if (seq === this.#next && (seq < this.#header.from || seq > this.#header.to)) throw new Malformed("range");
+    if (seq === this.#next && (seq < this.#header.from || seq > this.#header.to))
+      throw new Malformed("range");
     const bytes = bytesOf(line.leaf);
     const h = sha256(Uint8Array.of(0), bytes);
     this.#entry = { seq, leaf: null, isHash: false, seen: [] };
@@ -233,7 +185,8 @@ class Second {
     const logId = items[1] as Uint8Array;
     if (!same(logId, this.#logId ?? new Uint8Array())) this.#issue("log-id-mismatch", seq);
     if (leaf.seq !== BigInt(seq)) this.#issue("altered-entry", seq);
-    else if (this.#prev !== null && !same(items[3] as Uint8Array, this.#prev)) this.#issue("broken-link", seq);
+    else if (this.#prev !== null && !same(items[3] as Uint8Array, this.#prev))
+      this.#issue("broken-link", seq);
     if (leaf.epoch < this.#lastEpoch) this.#issue("epoch-regression", seq);
     if (leaf.recordedAt < this.#lastTime) this.#issue("time-regression", seq);
     this.#lastEpoch = leaf.epoch;
@@ -241,17 +194,51 @@ class Second {
     if (!this.registry.holds(1, items[19] as Uint8Array, leaf.epoch)) this.#issue("unregistered-key", seq);
     if (items[17] === null) return;
     const [key, signature] = items[17] as [Uint8Array, Uint8Array];
-    if (!this.registry.holds(3, key, leaf.epoch)) return this.#issue("unregistered-key", seq);
-    const [, , , , , occurredAt = null, id = null, kind = null, session = null, run = null, step = null, call = null, actor = null] = items;
+    if (!this.registry.holds(3, key, leaf.epoch)) {
+      this.#issue("unregistered-key", seq);
+      return;
+    }
+    const [
+      ,
+      ,
+      ,
+      ,
+      ,
+      occurredAt = null,
+      id = null,
+      kind = null,
+      session = null,
+      run = null,
+      step = null,
+      call = null,
+      actor = null,
+    ] = items;
     const [action = null, authorization = null, outcome = null] = items.slice(14, 17);
-    const statement = ["runseal.statement.v1", this.#logId, id, kind, occurredAt, session, run, step, call, actor, action, authorization, outcome];
-    if (!verify(key, signed("client", sha256(cbor(statement))), signature)) this.#issue("invalid-signature", seq);
+    const statement = [
+      "runseal.statement.v1",
+      this.#logId,
+      id,
+      kind,
+      occurredAt,
+      session,
+      run,
+      step,
+      call,
+      actor,
+      action,
+      authorization,
+      outcome,
+    ];
+    if (!verify(key, signed("client", sha256(cbor(statement))), signature))
+      this.#issue("invalid-signature", seq);
   }
 
   #fields(line: Line): void {
     const entry = this.#entry;
-    if (entry === null || entry.seq !== line.seq || entry.isHash) throw new Malformed("values without their leaf");
-    if (entry.seen.includes("disclosure") || entry.seen.includes(line.t)) throw new Malformed("values out of order");
+    if (entry === null || entry.seq !== line.seq || entry.isHash)
+      throw new Malformed("values without their leaf");
+    if (entry.seen.includes("disclosure") || entry.seen.includes(line.t))
+      throw new Malformed("values out of order");
     entry.seen.push(line.t);
     for (const { section, name } of line.fields) {
       if (entry.seen.includes(`${section}/${name}`)) throw new Malformed("a field twice");
@@ -260,7 +247,15 @@ class Second {
     const { leaf } = entry;
     if (leaf === null) return;
     const altered = line.fields.some(({ section, name, salt, text }: Record<string, string>) => {
-      const opened = sha256(cbor(["runseal.field.v1", section ?? "", name ?? "", new Uint8Array(Buffer.from(salt ?? "", "hex")), text ?? ""]));
+      const opened = sha256(
+        cbor([
+          "runseal.field.v1",
+          section ?? "",
+          name ?? "",
+          new Uint8Array(Buffer.from(salt ?? "", "hex")),
+          text ?? "",
+        ]),
+      );
       const committed = leaf.fields.get(`${section}/${name}`);
       return committed === undefined || !same(committed, opened);
     });
@@ -288,7 +283,10 @@ class Second {
     }
     const last = this.registry.records - 1;
     const counting = this.registry.held.filter(
-      (one) => one.role === 1 && signers.has(one.key) && (epoch === null || BigInt(Math.min(one.until - 1, last)) >= epoch),
+      (one) =>
+        one.role === 1 &&
+        signers.has(one.key) &&
+        (epoch === null || BigInt(Math.min(one.until - 1, last)) >= epoch),
     );
     if (counting.length === 0) return "unregistered-key";
     return { ...head, current: counting.some(({ until }) => until === Infinity) };
@@ -312,7 +310,8 @@ class Second {
       const kept = this.#open(checkpoint, null);
       if (typeof kept === "string") this.#issue(kept, 0);
       else if (kept.size > (this.#gap ? this.#gapAt - 1 : walked)) this.#issue("truncated", kept.size);
-      else if (!same(root(this.#hashes.slice(0, kept.size)), kept.root)) this.#issue("kept-head-mismatch", kept.size);
+      else if (!same(root(this.#hashes.slice(0, kept.size)), kept.root))
+        this.#issue("kept-head-mismatch", kept.size);
     }
     if (keptHead !== undefined) {
       const { found, hashes } = this.#kept;
@@ -324,7 +323,12 @@ class Second {
 
   unreadable(error: unknown, cut: boolean): void {
     if (!(error instanceof Malformed || error instanceof Unsupported)) throw error;
-    const code = error instanceof Unsupported ? "unsupported-entry" : cut && error instanceof NoJson ? "truncated" : "malformed-entry";
+    const code =
+      error instanceof Unsupported
+        ? "unsupported-entry"
+        : cut && error instanceof NoJson
+          ? "truncated"
+          : "malformed-entry";
     this.#issue(code, this.#logId === null ? 0 : this.#next);
   }
 }
@@ -351,5 +355,8 @@ export function secondVerify(lines: readonly string[], given: Given): SecondRepo
   }
   const { issues } = second;
   const broken = issues.some(({ code }) => code !== "unsupported-entry");
-  return { verdict: issues.length === 0 ? "intact" : broken ? "broken" : "unsupported", issues: issues.slice(0, 1024) };
+  return {
+    verdict: issues.length === 0 ? "intact" : broken ? "broken" : "unsupported",
+    issues: issues.slice(0, 1024),
+  };
 }

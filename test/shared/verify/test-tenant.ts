@@ -4,6 +4,8 @@
  *
  * @module
  */
+
+import { nativeCrypto } from "../../../native/crypto.ts";
 import { concat, toBase64, toHex, utf8 } from "../../../shared/bytes.ts";
 import type { CryptoPort, Signer } from "../../../shared/crypto/port.ts";
 import type { FieldOpening } from "../../../shared/entry/commitment.ts";
@@ -19,7 +21,6 @@ import { RegistryChain } from "../../../shared/registry/chain.ts";
 import type { Binding, Op, RegistryRecord, Role, SignedRecord } from "../../../shared/registry/record.ts";
 import { compareBindings, genesisRecord, OPS, ROLES, signRecord } from "../../../shared/registry/record.ts";
 import { signedMessage } from "../../../shared/signing.ts";
-import { nativeCrypto } from "../../../native/crypto.ts";
 
 export const HOST = "log.example";
 /** 2026-01-01T00:00:00Z in nanoseconds. */
@@ -28,7 +29,8 @@ export const T0 = 1_767_225_600_000_000_000n;
 /** Bytes that look random and are always the same for the same label: SHA-256 of the label and a counter. */
 export function bytesOf(label: string, length: number): Uint8Array {
   let out = new Uint8Array();
-  for (let i = 0; out.length < length; i++) out = concat(out, nativeCrypto.sha256(utf8(`${label}/${i}`))) as typeof out;
+  for (let i = 0; out.length < length; i++)
+    out = concat(out, nativeCrypto.sha256(utf8(`${label}/${i}`))) as typeof out;
   return out.slice(0, length);
 }
 
@@ -49,10 +51,11 @@ export class TestTenant {
   audit: Signer;
   #keys = 0;
 
-  constructor(name: string, crypto: CryptoPort = nativeCrypto, options: { readonly recovery?: boolean } = {}) {
+  /** @param id the tenant's id; a forger takes another's */
+  constructor(name: string, crypto: CryptoPort = nativeCrypto, id = toHex(bytesOf(`${name}/tenant`, 16))) {
     this.name = name;
     this.crypto = crypto;
-    this.id = toHex(bytesOf(`${name}/tenant`, 16));
+    this.id = id;
     this.chain = new RegistryChain(crypto);
     this.audit = signerOf(`${name}/audit`, crypto);
     this.log = signerOf(`${name}/log`, crypto);
@@ -60,12 +63,9 @@ export class TestTenant {
     const add: Binding[] = [
       { role: ROLES.audit, key: this.audit.publicKey },
       { role: ROLES.log, key: this.log.publicKey },
+      { role: ROLES.recovery, key: this.recovery.publicKey },
     ];
-    const signers = [this.audit, this.log];
-    if (options.recovery !== false) {
-      add.push({ role: ROLES.recovery, key: this.recovery.publicKey });
-      signers.push(this.recovery);
-    }
+    const signers = [this.audit, this.log, this.recovery];
     const nonce = bytesOf(`${name}/nonce`, 16);
     this.#add(genesisRecord({ origin: tenantOrigin(HOST, this.id), nonce, time: T0, add }), signers);
   }
@@ -103,7 +103,10 @@ export class TestTenant {
   rotate(): Signer {
     const [old, added] = [this.audit, this.newSigner()];
     const role = ROLES.audit;
-    this.#add(this.next(OPS.rotate, [{ role, key: added.publicKey }], [{ role, key: old.publicKey }]), [old, added]);
+    this.#add(this.next(OPS.rotate, [{ role, key: added.publicKey }], [{ role, key: old.publicKey }]), [
+      old,
+      added,
+    ]);
     this.audit = added;
     return old;
   }
@@ -112,7 +115,10 @@ export class TestTenant {
   recover(): Signer {
     const [old, added] = [this.audit, this.newSigner()];
     const role = ROLES.audit;
-    this.#add(this.next(OPS.recover, [{ role, key: added.publicKey }], [{ role, key: old.publicKey }]), [added, this.recovery]);
+    this.#add(this.next(OPS.recover, [{ role, key: added.publicKey }], [{ role, key: old.publicKey }]), [
+      added,
+      this.recovery,
+    ]);
     this.audit = added;
     return old;
   }
@@ -160,10 +166,11 @@ export class TestLog {
   readonly edge: RightEdge;
   #epochOfLast = 0;
 
-  constructor(tenant: TestTenant, label = "log", generation = 1) {
+  /** @param as the tenant whose principal it is: a forger takes another's */
+  constructor(tenant: TestTenant, label = "log", generation = 1, as = tenant.name) {
     this.tenant = tenant;
     this.label = `${tenant.name}/${label}`;
-    const principal = toHex(bytesOf(`${this.label}/principal`, 16));
+    const principal = toHex(bytesOf(`${as}/${label}/principal`, 16));
     this.logName = { host: HOST, tenant: tenant.id, principal, generation };
     this.logId = computeLogId(tenant.crypto, tenant.chain.registryId, principal, generation);
     this.edge = new RightEdge(tenant.crypto);
@@ -176,7 +183,7 @@ export class TestLog {
   append(plan: EntryPlan = {}): TestEntry {
     const { crypto, chain, audit } = this.tenant;
     const { values = DEFAULT_VALUES, authorization, outcome, client, forge, ...names } = plan;
-    const seq = this.entries.length + 1;
+    const seq = this.edge.size + 1;
     const openings: FieldOpening[] = [];
     const commit = (section: FieldOpening["section"]): Commitments => {
       const out = new Map<string, Uint8Array>();
@@ -199,7 +206,8 @@ export class TestLog {
       submitter: { credential: bytesOf(`${this.tenant.name}/credential`, 16), reporter: "agent" },
       ...names,
       action: commit("action"),
-      authorization: authorization === undefined ? null : { tag: authorization, fields: commit("authorization") },
+      authorization:
+        authorization === undefined ? null : { tag: authorization, fields: commit("authorization") },
       outcome: outcome === undefined ? null : { tag: outcome, fields: commit("outcome") },
       client: null,
     };
@@ -210,7 +218,9 @@ export class TestLog {
             ...body,
             client: {
               key: client.publicKey,
-              signature: client.sign(signedMessage("client", crypto.sha256(encodeStatement(this.logId, body)))),
+              signature: client.sign(
+                signedMessage("client", crypto.sha256(encodeStatement(this.logId, body))),
+              ),
             },
           };
     const leaf: Leaf = {
@@ -234,7 +244,7 @@ export class TestLog {
   /** Appends that many entries, each with its own value. */
   fill(count: number): this {
     for (let i = 0; i < count; i++) {
-      this.append({ values: { action: { tool: '"read_file"', args: `{"path":"/tmp/${this.entries.length}"}` } } });
+      this.append({ values: { action: { tool: '"read_file"', args: `{"path":"/tmp/${this.edge.size}"}` } } });
     }
     return this;
   }
@@ -248,10 +258,20 @@ export class TestLog {
   }
 
   /** The signed head over the first `size` entries. */
-  checkpoint(signers: readonly Signer[] = [this.tenant.audit], size = this.entries.length, origin = this.origin): string {
+  checkpoint(
+    signers: readonly Signer[] = [this.tenant.audit],
+    size = this.entries.length,
+    origin = this.origin,
+  ): string {
     const edge = new RightEdge(this.tenant.crypto);
     for (const { hash } of this.entries.slice(0, size)) edge.append(hash);
     return signCheckpoint(this.tenant.crypto, origin, signers, { origin, size, root: edge.root() });
+  }
+
+  /** The signed head over all entries, for a log whose entries were not kept. */
+  checkpointOfEdge(): string {
+    const { origin, head } = this;
+    return signCheckpoint(this.tenant.crypto, origin, [this.tenant.audit], { origin, ...head });
   }
 
   /** The bundle's lines. */
@@ -263,7 +283,9 @@ export class TestLog {
       ...this.tenant.records.map(registryLine),
       ...this.entries.flatMap((entry) => {
         if (entry.seq < from || entry.seq > to || withhold.includes(entry.seq)) return [hashLine(entry)];
-        return values && entry.openings.length > 0 ? [leafLine(entry), fieldsLine("content", entry)] : [leafLine(entry)];
+        return values && entry.openings.length > 0
+          ? [leafLine(entry), fieldsLine("content", entry)]
+          : [leafLine(entry)];
       }),
       JSON.stringify({ t: "checkpoint", checkpoint }),
     ];
@@ -279,11 +301,20 @@ export interface BundleParts {
 }
 
 export function headerLine(log: TestLog, from: number, to: number): string {
-  return JSON.stringify({ runseal: "bundle.v1", registry_id: log.tenant.registryId, origin: log.origin, from, to });
+  return JSON.stringify({
+    runseal: "bundle.v1",
+    registry_id: log.tenant.registryId,
+    origin: log.origin,
+    from,
+    to,
+  });
 }
 
 export function registryLine(record: SignedRecord, epoch: number): string {
-  const signatures = record.signatures.map(({ key, signature }) => ({ key: toHex(key), signature: toHex(signature) }));
+  const signatures = record.signatures.map(({ key, signature }) => ({
+    key: toHex(key),
+    signature: toHex(signature),
+  }));
   return JSON.stringify({ t: "registry", epoch, record: toBase64(record.bytes), signatures });
 }
 
@@ -295,7 +326,15 @@ export function hashLine({ seq, hash }: Pick<TestEntry, "seq" | "hash">): string
   return JSON.stringify({ t: "hash", seq, hash: toHex(hash) });
 }
 
-export function fieldsLine(t: "content" | "disclosure", { seq, openings }: Pick<TestEntry, "seq" | "openings">): string {
-  const fields = openings.map(({ section, name, salt, text }) => ({ section, name, salt: toHex(salt), text }));
+export function fieldsLine(
+  t: "content" | "disclosure",
+  { seq, openings }: Pick<TestEntry, "seq" | "openings">,
+): string {
+  const fields = openings.map(({ section, name, salt, text }) => ({
+    section,
+    name,
+    salt: toHex(salt),
+    text,
+  }));
   return JSON.stringify({ t, seq, fields });
 }
