@@ -38,7 +38,7 @@ export class ApprovalIndex {
     return this.#byId.get(id);
   }
 
-  values(): IterableIterator<Approval> {
+  values(): Iterable<Approval> {
     return this.#byId.values();
   }
 

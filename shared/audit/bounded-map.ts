@@ -3,15 +3,22 @@
  *
  * @module
  */
+
+/** `value` changes when the key is set again; the member stays the same one, and as old as it is. */
+interface Member<Key, Value> {
+  readonly key: Key;
+  value: Value;
+}
+
 export class BoundedMap<Key, Value> {
   readonly #max: number;
   readonly #onForget: (key: Key, value: Value) => void;
-  readonly #members = new Map<Key, Value>();
+  readonly #members = new Map<Key, Member<Key, Value>>();
   /**
-   * Keys by age, from `#oldest` on; those that were deleted are still there. A Map is in this order, too, but finding
+   * Members by age, from `#oldest` on; those that were deleted are still there. A Map is in this order, too, but finding
    * its first member takes it as long as there were members deleted before it.
    */
-  #order: Key[] = [];
+  #order: Member<Key, Value>[] = [];
   #oldest = 0;
 
   constructor(max: number, onForget: (key: Key, value: Value) => void) {
@@ -20,30 +27,33 @@ export class BoundedMap<Key, Value> {
   }
 
   get(key: Key): Value | undefined {
-    return this.#members.get(key);
+    return this.#members.get(key)?.value;
   }
 
   /** A key that is there keeps its age. */
   set(key: Key, value: Value): void {
-    if (!this.#members.has(key)) {
-      if (this.#members.size >= this.#max) this.#forgetOldest();
-      if (this.#order.length > 2 * this.#max) {
-        this.#order = [...this.#members.keys()];
-        this.#oldest = 0;
-      }
-      this.#order.push(key);
+    const known = this.#members.get(key);
+    if (known !== undefined) {
+      known.value = value;
+      return;
     }
-    this.#members.set(key, value);
+    if (this.#members.size >= this.#max) this.#forgetOldest();
+    if (this.#order.length > 2 * this.#max) {
+      this.#order = [...this.#members.values()];
+      this.#oldest = 0;
+    }
+    const member = { key, value };
+    this.#order.push(member);
+    this.#members.set(key, member);
   }
 
   #forgetOldest(): void {
     for (; this.#oldest < this.#order.length; this.#oldest += 1) {
-      const key = this.#order[this.#oldest];
-      if (key === undefined) continue;
-      const value = this.#members.get(key);
-      if (value === undefined) continue;
-      this.#members.delete(key);
-      this.#onForget(key, value);
+      const member = this.#order[this.#oldest];
+      // A key that was deleted and set again is another member.
+      if (member === undefined || this.#members.get(member.key) !== member) continue;
+      this.#members.delete(member.key);
+      this.#onForget(member.key, member.value);
       return;
     }
   }
@@ -52,7 +62,8 @@ export class BoundedMap<Key, Value> {
     this.#members.delete(key);
   }
 
-  values(): IterableIterator<Value> {
-    return this.#members.values();
+  /** From the oldest on. */
+  *values(): Generator<Value> {
+    for (const { value } of this.#members.values()) yield value;
   }
 }
