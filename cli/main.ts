@@ -9,6 +9,7 @@ import { EXIT, helpOf, parse, UsageError } from "./command.ts";
 import { exportCommand } from "./commands/export.ts";
 import { headCommand } from "./commands/head.ts";
 import { importCommand } from "./commands/import.ts";
+import { keysCommand } from "./commands/keys.ts";
 import { recheckCommand } from "./commands/recheck.ts";
 import { sendCommand } from "./commands/send.ts";
 import { verifyCommand } from "./commands/verify.ts";
@@ -20,6 +21,7 @@ const COMMANDS: readonly Command[] = [
   verifyCommand,
   recheckCommand,
   exportCommand,
+  keysCommand,
 ];
 
 function overview(): string {

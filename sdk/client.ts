@@ -90,7 +90,7 @@ export class RunsealClient {
   async request(
     method: string,
     path: string,
-    options: { body?: string; contentType?: string } = {},
+    options: { body?: string; contentType?: string; headers?: Readonly<Record<string, string>> } = {},
   ): Promise<Response> {
     for (let attempt = 1; ; attempt++) {
       let response: Response;
@@ -98,6 +98,7 @@ export class RunsealClient {
         response = await this.#fetch(this.#url + path, {
           method,
           headers: {
+            ...options.headers,
             authorization: `Bearer ${this.#apiKey}`,
             ...(options.body === undefined
               ? {}

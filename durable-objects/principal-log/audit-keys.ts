@@ -1,10 +1,12 @@
 /**
- * The tenant's audit key inside a log: fetched wrapped from the registry once an epoch, kept wrapped in the log's own
- * storage, unwrapped into memory when the object starts.
+ * The tenant's audit keys inside a log: each fetched wrapped from the registry once an epoch, kept wrapped in the log's
+ * own storage, unwrapped into memory. Two are open at a time at most for long: the one that signs, and the one that
+ * signed the head, which signs the first head after a rotation once more.
  *
  * @module
  */
 import { nativeCrypto } from "../../native/crypto.ts";
+import { equalBytes, fromHex } from "../../shared/bytes.ts";
 import type { Signer } from "../../shared/crypto/port.ts";
 import { RunsealError } from "../../shared/errors.ts";
 import type { Env } from "../../workers/env.ts";
@@ -17,10 +19,17 @@ export interface OpenAuditKey {
   readonly signer: Signer;
 }
 
+/** A key of an epoch. It has no signer where it does not open: its master secret is lost, and it was recovered from. */
+interface KnownKey {
+  readonly publicKey: Uint8Array;
+  readonly signer: Signer | null;
+}
+
 export class AuditKeys {
   readonly #storage: LogStorage;
   readonly #env: Env;
-  #open: OpenAuditKey | null = null;
+  readonly #open = new Map<number, KnownKey>();
+  #epoch = -1;
   #opening: Promise<void> | null = null;
 
   constructor(storage: LogStorage, env: Env) {
@@ -28,15 +37,55 @@ export class AuditKeys {
     this.#env = env;
   }
 
-  /** The key to sign with. Throws `RunsealError("key-not-open")` before `ensure` has resolved. */
+  /** The key to sign with, under the latest epoch. Throws `RunsealError("key-not-open")` before `ensure` has resolved. */
   current(): OpenAuditKey {
-    if (this.#open === null) throw new RunsealError("key-not-open", "the audit key is not open yet");
-    return this.#open;
+    const { signer } = this.#at(this.#epoch);
+    if (signer === null) throw new RunsealError("key-not-open", "the audit key does not open");
+    return { epoch: this.#epoch, signer };
   }
 
-  /** Opens the audit key of this epoch or a later one. Throws what the registry or the unwrapping throws. */
-  async ensure(tenant: string, epoch: number): Promise<void> {
-    if (this.#open !== null && this.#open.epoch >= epoch) return;
+  /** The public key of the head's epoch, or of the latest. */
+  publicKey(epoch: number): Uint8Array {
+    return this.#at(epoch).publicKey;
+  }
+
+  /** Whether another key signs now than signed the head. */
+  changedSince(headEpoch: number): boolean {
+    return !equalBytes(this.publicKey(headEpoch), this.current().signer.publicKey);
+  }
+
+  /** The key that signed the head, where it is another one and still opens. */
+  retiring(headEpoch: number): Signer | null {
+    return this.changedSince(headEpoch) ? this.#at(headEpoch).signer : null;
+  }
+
+  #at(epoch: number): KnownKey {
+    const key = this.#open.get(epoch);
+    if (key === undefined) throw new RunsealError("key-not-open", "the audit key is not open yet");
+    return key;
+  }
+
+  /**
+   * Opens the audit key of this epoch or a later one, and that of the head. Epochs never go back: a caller that knows
+   * of an earlier one than an earlier caller changes nothing.
+   *
+   * @throws what the registry throws, and `RunsealError("key-not-open")` where the key that is to sign does not open
+   */
+  async ensure(tenant: string, epoch: number, headEpoch: number | null): Promise<void> {
+    while (headEpoch !== null && headEpoch > this.#epoch) await this.#openOne(tenant, headEpoch);
+    while (epoch > this.#epoch) await this.#openOne(tenant, epoch);
+    this.current();
+  }
+
+  /** Forgets the keys before an epoch: no head will be signed with them again. */
+  forgetBefore(epoch: number): void {
+    const old = [...this.#open.keys()].filter((known) => known < epoch);
+    if (old.length === 0) return;
+    for (const known of old) this.#open.delete(known);
+    this.#storage.dropAuditKeysBefore(epoch);
+  }
+
+  async #openOne(tenant: string, epoch: number): Promise<void> {
     this.#opening ??= this.#openKey(tenant, epoch).finally(() => {
       this.#opening = null;
     });
@@ -45,14 +94,22 @@ export class AuditKeys {
 
   async #openKey(tenant: string, epoch: number): Promise<void> {
     const stored = this.#storage.auditKey(epoch);
-    let key: { epoch: number; wrapped: WrappedKey };
+    let wrapped: WrappedKey;
     if (stored === null) {
-      key = await this.#env.KEY_REGISTRY.getByName(tenant).auditKey();
-      this.#storage.setAuditKey(key.epoch, JSON.stringify(key));
+      wrapped = await this.#env.KEY_REGISTRY.getByName(tenant).managedKey("audit", epoch);
+      this.#storage.setAuditKey(epoch, JSON.stringify(wrapped));
     } else {
-      key = JSON.parse(stored) as typeof key;
+      wrapped = JSON.parse(stored) as WrappedKey;
     }
-    const signer = await openManagedKey(nativeCrypto, this.#env.MASTER_KEY, tenant, key.wrapped);
-    this.#open = { epoch: key.epoch, signer };
+    const publicKey = fromHex(wrapped.publicKey, 32);
+    let signer: Signer | null = null;
+    try {
+      signer = await openManagedKey(nativeCrypto, this.#env.MASTER_KEY, tenant, wrapped);
+    } catch (error) {
+      // It may be one of the past. As the one that signs it is refused above.
+      if (!(error instanceof RunsealError) || error.code !== "bad-key") throw error;
+    }
+    this.#open.set(epoch, { publicKey, signer });
+    this.#epoch = epoch;
   }
 }

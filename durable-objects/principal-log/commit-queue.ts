@@ -8,9 +8,9 @@ import { MAX_COMMIT_BYTES, MAX_COMMIT_ENTRIES, MAX_QUEUE_BYTES } from "../../sha
 import { RunsealError } from "../../shared/errors.ts";
 import { logEvent } from "../../workers/log-event.ts";
 import type { CommitResult, KnownEntry, PendingRequest } from "./commit.ts";
-import { decodeFrame, type Frame } from "./frame.ts";
+import { decodeFrame } from "./frame.ts";
 import type { IdIndex } from "./id-index.ts";
-import type { ItemOutcome, Unavailable } from "./types.ts";
+import type { AppendRequest, ItemOutcome, Unavailable } from "./types.ts";
 import { unavailable } from "./types.ts";
 
 export interface CommitQueueContext {
@@ -19,6 +19,8 @@ export interface CommitQueueContext {
   readonly lookUp: (ids: readonly string[]) => Promise<ReadonlyMap<string, KnownEntry>>;
   /** One transaction, and what memory takes over after it. Throws where nothing was committed. */
   readonly commit: (group: readonly PendingRequest[]) => CommitResult;
+  /** The registry epoch under which entries are stored now. */
+  readonly epoch: () => number;
   /** Why nothing may be committed at all now; null where it may. */
   readonly refusal: () => Unavailable | null;
   /** Takes memory over from storage again, after a transaction that threw. */
@@ -28,10 +30,14 @@ export interface CommitQueueContext {
 /** What a waiting request is answered with. `"look-up-again"`: ids were forgotten since D1 was asked. */
 type Settled = readonly ItemOutcome[] | Unavailable | "look-up-again";
 
+type QueuedRequest = Pick<AppendRequest, "ids" | "frame" | "atomic" | "signedEpoch">;
+
 interface Waiting extends PendingRequest {
   readonly bytes: number;
   /** Evictions of the id index when D1 was asked. */
   readonly evictions: number;
+  /** The epoch at which client keys were checked; null where nothing is signed. */
+  readonly signedEpoch: number | null;
   readonly resolve: (outcome: Settled) => void;
 }
 
@@ -46,11 +52,8 @@ export class CommitQueue {
   }
 
   /** Resolves once the request's commit is done; the platform's output gate then holds answers until it is durable. */
-  async add(
-    ids: readonly string[],
-    frame: Frame,
-    atomic: boolean,
-  ): Promise<readonly ItemOutcome[] | Unavailable> {
+  async add(request: QueuedRequest): Promise<readonly ItemOutcome[] | Unavailable> {
+    const { ids, frame, atomic, signedEpoch = null } = request;
     const bytes = frame.bytes.length + frame.rows.length;
     if (this.#bytes + bytes > MAX_QUEUE_BYTES) return unavailable("overloaded", "the log's queue is full");
     const entries = decodeFrame(frame);
@@ -67,7 +70,7 @@ export class CommitQueue {
         return unavailable("index-unavailable", detail, 2);
       }
       const outcome = await new Promise<Settled>((resolve) => {
-        this.#waiting.push({ ids, entries, atomic, known, bytes, evictions, resolve });
+        this.#waiting.push({ ids, entries, atomic, known, bytes, evictions, signedEpoch, resolve });
         this.#bytes += bytes;
         this.#schedule();
       });
@@ -106,6 +109,10 @@ export class CommitQueue {
         next.resolve("look-up-again");
         continue;
       }
+      if (next.signedEpoch !== null && next.signedEpoch !== this.#context.epoch()) {
+        next.resolve(this.#epochMoved());
+        continue;
+      }
       group.push(next);
       bytes += next.bytes;
       entries += next.ids.length;
@@ -114,6 +121,12 @@ export class CommitQueue {
     const refusal = this.#context.refusal();
     if (refusal === null) this.#commit(group);
     else for (const request of group) request.resolve(refusal);
+  }
+
+  /** A key that held its role at one epoch may have lost it at another: it has to be checked again. */
+  #epochMoved(): Unavailable {
+    const detail = "the key registry has moved on since the entries' signatures were checked";
+    return { ...unavailable("registry-unavailable", detail), epoch: this.#context.epoch() };
   }
 
   /** Commits together; if that throws, each alone, so that only the one that is at fault fails. */

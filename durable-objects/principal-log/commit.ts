@@ -12,11 +12,11 @@ import { parseRow } from "../../shared/entry/row.ts";
 import { RunsealError } from "../../shared/errors.ts";
 import { leafHash } from "../../shared/merkle/hash.ts";
 import type { TreeNode } from "../../shared/merkle/nodes.ts";
-import { signCheckpoint } from "../../shared/note/checkpoint.ts";
 import type { TileTree } from "../tile-store/tile-tree.ts";
 import { compareSubmissions } from "./compare.ts";
 import type { FramedEntry } from "./frame.ts";
 import { decodeFrame, encodeFrame, LENGTH_BYTES } from "./frame.ts";
+import { signHead } from "./head-signing.ts";
 import type { IdIndex } from "./id-index.ts";
 import type { LogStorage, StoredHead } from "./storage.ts";
 import type { ItemOutcome } from "./types.ts";
@@ -50,6 +50,8 @@ export interface CommitContext {
   readonly logId: Uint8Array;
   readonly epoch: number;
   readonly signer: Signer;
+  /** The key that signed the head before, where it is another one. */
+  readonly retiring: Signer | null;
   readonly nowMs: number;
 }
 
@@ -183,7 +185,10 @@ export function commitGroup(
     recordedAt,
     epoch: context.epoch,
     edge,
-    checkpoint: signHead(context, seq, edge.root()),
+    checkpoint: signHead(crypto, context.origin, context.signer, context.retiring, {
+      size: seq,
+      root: edge.root(),
+    }),
     futureUntil,
   };
   storage.setHead(head);
@@ -216,14 +221,6 @@ function conflictsWithin(crypto: CryptoPort, request: PendingRequest): (ItemOutc
     return differs === "erased" || differs.length > 0
       ? { status: "conflict", differs: differs === "erased" ? [] : differs }
       : null;
-  });
-}
-
-function signHead(context: CommitContext, size: number, root: Uint8Array): string {
-  return signCheckpoint(context.crypto, context.origin, [context.signer], {
-    origin: context.origin,
-    size,
-    root,
   });
 }
 

@@ -5,6 +5,7 @@
  *
  * @module
  */
+import { Buffer } from "node:buffer";
 import { toHex } from "../../shared/bytes.ts";
 import type { CryptoPort } from "../../shared/crypto/port.ts";
 import { formatRow, parseRow } from "../../shared/entry/row.ts";
@@ -15,8 +16,10 @@ import { decodeFrame } from "./frame.ts";
 import type { LogStorage } from "./storage.ts";
 import type { LogIdentity } from "./types.ts";
 
-/** Characters of one chunk's JSON: a bound parameter of D1 holds 2 MB, and non-ASCII text takes up to three bytes. */
-const MAX_CHUNK_CHARS = 600_000;
+/** UTF-8 bytes of one chunk's JSON: a bound parameter of D1 holds 2 MB. Fewer chunks are fewer transactions there. */
+const MAX_CHUNK_BYTES = 1_800_000;
+/** Characters of a row that is bound on its own: escaped in JSON, and at three bytes each, it could pass the 2 MB. */
+const LARGE_ROW_CHARS = 300_000;
 const MAX_CHUNK_ENTRIES = 1000;
 
 interface Chunk {
@@ -56,7 +59,7 @@ function nextChunk(context: FlushContext, flushedSeq: number, size: number): Chu
   const rows: string[] = [];
   const hashes: string[] = [];
   const known = context.tree.leafHashes(flushedSeq, Math.min(size, flushedSeq + MAX_CHUNK_ENTRIES + 1));
-  let chars = 0;
+  let filled = 0;
   for (const segment of context.storage.segmentsFrom(flushedSeq + 1)) {
     const recordedAtFloor = BigInt(segment.recordedAtMs) * 1_000_000n;
     let seq = segment.firstSeq;
@@ -65,7 +68,7 @@ function nextChunk(context: FlushContext, flushedSeq: number, size: number): Chu
         const hash = toHex(
           known.subarray((seq - flushedSeq - 1) * HASH_BYTES, (seq - flushedSeq) * HASH_BYTES),
         );
-        const large = text.length > MAX_CHUNK_CHARS;
+        const large = text.length > LARGE_ROW_CHARS;
         if (large && rows.length > 0) return finish();
         const row = d1Row(seq, hash, leaf, recordedAtFloor, large ? withoutContent(text) : text);
         if (large) {
@@ -73,12 +76,13 @@ function nextChunk(context: FlushContext, flushedSeq: number, size: number): Chu
           hashes.push(hash);
           return finish(parseRow(text));
         }
-        if (rows.length > 0 && (chars + row.length > MAX_CHUNK_CHARS || rows.length >= MAX_CHUNK_ENTRIES)) {
+        const bytes = Buffer.byteLength(row);
+        if (rows.length > 0 && (filled + bytes > MAX_CHUNK_BYTES || rows.length >= MAX_CHUNK_ENTRIES)) {
           return finish();
         }
         rows.push(row);
         hashes.push(hash);
-        chars += row.length;
+        filled += bytes;
       }
       seq += 1;
     }

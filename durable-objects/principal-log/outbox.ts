@@ -76,13 +76,15 @@ export class Outbox {
     return this.#alone(() => this.#flush());
   }
 
-  /** Asks D1 where it stands, whatever it confirmed once, and flushes from there. Never throws. */
-  async refill(): Promise<FlushOutcome> {
+  /** Asks D1 where it stands, whatever it confirmed once: the next flush starts from there. Never throws. */
+  async lookAgain(): Promise<FlushOutcome> {
+    // To share somebody's flush is not enough: it starts from where D1 stood once.
+    while (this.#flushing !== null) await this.#flushing;
     return this.#alone(async () => {
       const reconciled = await reconcile(this.#flushContext(), this.#context.head()?.size ?? 0);
       if (!reconciled.ok) return reconciled;
       this.#progressed(reconciled.state.lastSeq);
-      return this.#flush();
+      return { ok: true };
     });
   }
 
@@ -101,6 +103,7 @@ export class Outbox {
     } catch (error) {
       outcome = { ok: false, reason: "failed", detail: error instanceof Error ? error.name : "unknown" };
     }
+    this.recount();
     if (!outcome.ok) {
       logEvent(outcome.reason === "conflict" ? "index-conflict" : "index-unavailable", {
         principal: this.#context.identity.principal,
@@ -128,8 +131,7 @@ export class Outbox {
   #progressed(seq: number): void {
     const before = this.#context.progress().flushedSeq;
     this.#context.progressed({ flushedSeq: seq });
-    // Counting a long outbox again after each chunk would read all of it each time.
-    if (seq < before) this.recount();
-    else this.#bytes -= this.#context.storage.bytesBetween(before, seq);
+    // Counted again at the end: to do so after each chunk would read a long outbox each time.
+    if (seq > before) this.#bytes -= this.#context.storage.bytesBetween(before, seq);
   }
 }

@@ -12,15 +12,17 @@ import { computeLogId, formatOrigin, logPrefix } from "../../shared/entry/log-id
 import { RunsealError } from "../../shared/errors.ts";
 import type { TileRef } from "../../shared/merkle/tiles.ts";
 import type { Env } from "../../workers/env.ts";
-import { logEvent } from "../../workers/log-event.ts";
+import { LogReporter } from "../head-log/log-reporter.ts";
 import { Mirror } from "../tile-store/mirror-keeper.ts";
 import { consistencyPath, inclusionPaths, tileBytes } from "../tile-store/proofs.ts";
 import { TileTree } from "../tile-store/tile-tree.ts";
 import { AuditKeys } from "./audit-keys.ts";
-import type { CommitContext, CommitResult, PendingRequest } from "./commit.ts";
+import type { CommitContext, CommitResult, KnownEntry, PendingRequest } from "./commit.ts";
 import { commitGroup } from "./commit.ts";
 import { CommitQueue } from "./commit-queue.ts";
 import { leavesOf, rangeEvidence } from "./evidence.ts";
+import { FlushAlarm, succeeds } from "./flush-alarm.ts";
+import { headView, restatedHead } from "./head-signing.ts";
 import { IdIndex } from "./id-index.ts";
 import { DirtyListing } from "./listing.ts";
 import { lookUpIds } from "./look-up.ts";
@@ -43,11 +45,6 @@ import type {
 } from "./types.ts";
 import { logObjectName, unavailable } from "./types.ts";
 
-/** Milliseconds between a commit and the flush and mirror that follow it. */
-const FLUSH_DELAY_MS = 250;
-/** Longest pause between two attempts of a failing flush. */
-const MAX_BACKOFF_MS = 60_000;
-
 /** What a log knows once its identity is. */
 interface OpenLog {
   readonly identity: LogIdentity;
@@ -56,6 +53,7 @@ interface OpenLog {
   readonly mirror: Mirror;
   readonly outbox: Outbox;
   readonly listing: DirtyListing;
+  readonly reporter: LogReporter;
 }
 
 export class PrincipalLog extends DurableObject<Env> {
@@ -68,26 +66,28 @@ export class PrincipalLog extends DurableObject<Env> {
   #progress: Progress;
   readonly #queue = new CommitQueue({
     ids: () => this.#ids,
-    lookUp: (ids) => lookUpIds(this.env.DB, toHex(this.#requireOpen().logId), ids),
+    lookUp: (ids) => this.#lookUp(ids),
     commit: (group) => this.#commit(group),
+    epoch: () => this.#keys.current().epoch,
+    refusal: () => this.#stopped(),
     reload: () => this.#reload(),
   });
   readonly #leaves = (first: number, count: number) => leavesOf(this.#storage, first, count);
-  #alarmArmed = false;
-  #failures = 0;
+  readonly #alarm: FlushAlarm;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     this.#storage = new LogStorage(ctx.storage, nativeCrypto);
     this.#tree = new TileTree(this.#storage.tiles, nativeCrypto);
     this.#keys = new AuditKeys(this.#storage, env);
+    this.#alarm = new FlushAlarm(ctx.storage, ctx.id.name ?? "");
     this.#progress = this.#storage.progress();
     const identity = this.#storage.identity();
     if (identity !== null) this.#setIdentity(JSON.parse(identity) as LogIdentity);
     this.#reload();
     void ctx.blockConcurrencyWhile(async () => {
-      this.#alarmArmed = (await ctx.storage.getAlarm()) !== null;
-      if (this.#isDirty()) await this.#arm(FLUSH_DELAY_MS);
+      await this.#alarm.start();
+      if (this.#isDirty()) await this.#alarm.arm();
     });
   }
 
@@ -99,9 +99,14 @@ export class PrincipalLog extends DurableObject<Env> {
     const full = outbox.refusal(Date.now());
     if (full !== null) return full;
     const listed = listing.touch();
-    const outcome = await this.#queue.add(request.ids, request.frame, request.atomic);
+    const outcome = await this.#queue.add(request);
     if ("ok" in outcome) return outcome;
     await listed;
+    // Once more where that failed, or where the log was taken off the list before this commit.
+    if (outbox.lag > 0 && !(await listing.touch())) {
+      const detail = "the entries are stored, but the tenant's directory could not be told: send them again";
+      return unavailable("index-unavailable", detail, 2);
+    }
     return { ok: true, items: outcome, head: this.#headView() };
   }
 
@@ -129,7 +134,7 @@ export class PrincipalLog extends DurableObject<Env> {
   async reindex(log: LogIdentity, epoch: number): Promise<BarrierOutcome> {
     const refused = await this.#prepare(log, epoch);
     if (refused !== null) return refused;
-    this.#setProgress({ flushedSeq: 0 });
+    await this.#fellBack();
     return this.barrier(log, epoch);
   }
 
@@ -150,12 +155,8 @@ export class PrincipalLog extends DurableObject<Env> {
     if (refused !== null) return refused;
     const head = this.#headView();
     const of = size ?? head.size;
-    return {
-      ok: true,
-      head,
-      size: of,
-      paths: of > head.size ? [] : inclusionPaths(nativeCrypto, this.#tree, seqs, of),
-    };
+    const paths = of > head.size ? [] : inclusionPaths(nativeCrypto, this.#tree, seqs, of);
+    return { ok: true, head, size: of, paths };
   }
 
   /** The consistency path between two sizes, the second the head's by default. */
@@ -170,12 +171,8 @@ export class PrincipalLog extends DurableObject<Env> {
     const head = this.#headView();
     const size = to ?? head.size;
     const inOrder = from <= size && size <= head.size;
-    return {
-      ok: true,
-      head,
-      size,
-      path: inOrder ? consistencyPath(nativeCrypto, this.#tree, from, size) : null,
-    };
+    const path = inOrder ? consistencyPath(nativeCrypto, this.#tree, from, size) : null;
+    return { ok: true, head, size, path };
   }
 
   /** The bytes of a tile or bundle, as wide as its path says; null where the log has none so wide. */
@@ -200,30 +197,28 @@ export class PrincipalLog extends DurableObject<Env> {
 
   /** Flushes and mirrors. At most six retries are ours by the platform, so nothing may be thrown from here. */
   override async alarm(): Promise<void> {
-    this.#alarmArmed = false;
     const open = this.#open;
     if (open === null) return;
-    const flushed = await open.outbox.flush();
-    let mirrored = true;
-    try {
-      await open.mirror.run();
-    } catch {
-      mirrored = false;
-    }
-    if (flushed.ok && mirrored) {
-      this.#failures = 0;
-      if (open.outbox.lag === 0) await open.listing.settle();
-    } else {
-      this.#failures += 1;
-      logEvent("flush-failed", { principal: open.identity.principal, failures: this.#failures });
-    }
-    if (this.#isDirty()) await this.#arm(Math.min(MAX_BACKOFF_MS, 1000 * 2 ** Math.min(this.#failures, 6)));
+    const done = await this.#alarm.run(async () => {
+      const flushed = await open.outbox.flush();
+      const mirrored = await succeeds(open.mirror.run());
+      if (flushed.ok && mirrored && open.outbox.lag === 0) await open.listing.settle();
+      return (await open.reporter.report(this.#storage.head())) && flushed.ok && mirrored;
+    });
+    if (this.#isDirty() || !done) await this.#alarm.arm();
+  }
+
+  /** D1 lacks entries that it once confirmed: they are flushed again, and readers of the whole tenant wait for them. */
+  async #fellBack(): Promise<void> {
+    const { outbox, listing } = this.#requireOpen();
+    await outbox.lookAgain();
+    if (outbox.lag > 0) await Promise.all([listing.touch(), this.#alarm.arm()]);
   }
 
   #setIdentity(identity: LogIdentity): OpenLog {
     const origin = formatOrigin(identity);
-    const registryId = fromHex(identity.registryId, 32);
-    const logId = computeLogId(nativeCrypto, registryId, identity.principal, identity.generation);
+    const { registryId, principal, generation } = identity;
+    const logId = computeLogId(nativeCrypto, fromHex(registryId, 32), principal, generation);
     const shared = {
       storage: this.#storage,
       tree: this.#tree,
@@ -247,6 +242,7 @@ export class PrincipalLog extends DurableObject<Env> {
       }),
       outbox: new Outbox({ ...shared, db: this.env.DB, identity, logId }),
       listing: new DirtyListing(this.env, identity),
+      reporter: new LogReporter(this.env, this.#tree, identity, logId),
     };
     return this.#open;
   }
@@ -265,25 +261,30 @@ export class PrincipalLog extends DurableObject<Env> {
     if (open.identity.registryId !== log.registryId || open.identity.host !== log.host) {
       throw new RunsealError("wrong-log", "the request names another registry or host");
     }
-    const stopped = this.#storage.standingAlarm("stopped");
-    if (stopped !== null) return unavailable("log-stopped", stopped, 3600);
+    const stopped = this.#stopped();
+    if (stopped !== null) return stopped;
     try {
-      await this.#keys.ensure(log.tenant, Math.max(epoch, this.#head?.epoch ?? 0));
+      await this.#keys.ensure(log.tenant, epoch, this.#head?.epoch ?? null);
     } catch {
       return unavailable("registry-unavailable", "the tenant's audit key could not be read");
     }
-    if (this.#head === null) this.#createHead(log);
+    try {
+      if (this.#head === null) this.#createHead(log);
+    } catch {
+      return unavailable("storage-failed", "the log could not be opened");
+    }
     try {
       await this.#requireOpen().mirror.compareOnce();
     } catch {
-      return unavailable(
-        "mirror-unavailable",
-        "the mirrored head could not be read; a log starts only after it was",
-        2,
-      );
+      const detail = "the mirrored head could not be read; a log starts only after it was";
+      return unavailable("mirror-unavailable", detail, 2);
     }
-    const stoppedNow = this.#storage.standingAlarm("stopped");
-    return stoppedNow === null ? null : unavailable("log-stopped", stoppedNow, 3600);
+    return this.#stopped();
+  }
+
+  #stopped(): Unavailable | null {
+    const detail = this.#storage.standingAlarm("stopped");
+    return detail === null ? null : unavailable("log-stopped", detail, 3600);
   }
 
   #createHead(log: LogIdentity): void {
@@ -298,12 +299,35 @@ export class PrincipalLog extends DurableObject<Env> {
 
   /** Takes over from storage everything that memory holds of the log. */
   #reload(): void {
-    this.#head = this.#storage.head();
+    const before = this.#head;
+    const head = this.#storage.head();
+    // Until all is taken over there is no head in memory, and without one nothing is committed.
+    this.#head = null;
     this.#progress = this.#storage.progress();
-    const size = this.#head?.size ?? 0;
+    const size = head?.size ?? 0;
     this.#tree.load(size, loadPartialTile(nativeCrypto, this.#storage, size));
-    this.#ids = loadIds(this.#storage, this.#progress.flushedSeq, this.#head?.futureUntil ?? 0);
+    // The ids change only after a commit: a transaction that threw has not touched them.
+    if (before === null || before.size !== size) {
+      const { flushedSeq } = this.#progress;
+      this.#ids = loadIds(this.#storage, flushedSeq, head?.futureUntil ?? 0, this.#ids.evictions + 1);
+    }
     this.#open?.outbox.recount();
+    this.#head = head;
+  }
+
+  #lookUp(ids: readonly string[]): Promise<ReadonlyMap<string, KnownEntry>> {
+    return lookUpIds(
+      {
+        crypto: nativeCrypto,
+        db: this.env.DB,
+        storage: this.#storage,
+        tree: this.#tree,
+        ids: this.#ids,
+        logId: toHex(this.#requireOpen().logId),
+        fellBack: () => this.#fellBack(),
+      },
+      ids,
+    );
   }
 
   /** One transaction for all the requests; then memory takes over what it changed. */
@@ -322,8 +346,9 @@ export class PrincipalLog extends DurableObject<Env> {
         ids: this.#ids,
         origin,
         logId,
-        epoch: Math.max(epoch, base.epoch),
+        epoch,
         signer,
+        retiring: this.#keys.retiring(base.epoch),
         nowMs: Date.now(),
       };
       return commitGroup(context, base, group);
@@ -336,7 +361,8 @@ export class PrincipalLog extends DurableObject<Env> {
       const recordedAt = (seq: number): number => this.#storage.segmentOf(seq)?.recordedAtMs ?? Date.now();
       this.#ids.evict(this.#progress.flushedSeq, recordedAt);
       outbox.added(result.storedBytes);
-      void this.#arm(FLUSH_DELAY_MS);
+      this.#keys.forgetBefore(result.head.epoch);
+      void this.#alarm.arm();
     }
     return result;
   }
@@ -349,26 +375,24 @@ export class PrincipalLog extends DurableObject<Env> {
   /** Whether D1 or R2 lack something of the log. */
   #isDirty(): boolean {
     const size = this.#head?.size ?? 0;
-    return this.#progress.flushedSeq < size || this.#progress.mirroredSize < size;
+    const unmirrored = this.#progress.mirroredSize < size && this.#stopped() === null;
+    return unmirrored || this.#progress.flushedSeq < size;
   }
 
-  async #arm(delayMs: number): Promise<void> {
-    if (this.#alarmArmed) return;
-    this.#alarmArmed = true;
-    await this.ctx.storage.setAlarm(Date.now() + delayMs);
-  }
-
+  /** The head for a reader: after a rotation that no commit came to yet, it is signed once more. */
   #headView(): HeadView {
-    const head = this.#storage.head();
-    if (head === null) throw new RunsealError("storage-inconsistent", "the log has no head");
-    return {
-      size: head.size,
-      hash: toHex(head.lastHash),
-      root: toHex(head.edge.root()),
-      checkpoint: head.checkpoint,
-      epoch: head.epoch,
-      key: toHex(this.#keys.current().signer.publicKey),
-      mirroredSize: this.#progress.mirroredSize,
-    };
+    const stored = this.#storage.head();
+    const { origin } = this.#requireOpen();
+    const restated = stored === null ? null : restatedHead(nativeCrypto, origin, stored, this.#keys);
+    if (restated !== null) {
+      this.#storage.setHead(restated);
+      this.#head = restated;
+      this.#keys.forgetBefore(restated.epoch);
+      // R2 holds a head of this size, but not this one.
+      const mirroredSize = Math.min(this.#progress.mirroredSize, Math.max(0, restated.size - 1));
+      this.#setProgress({ mirroredSize });
+      void this.#alarm.arm();
+    }
+    return headView(restated ?? stored, this.#keys, this.#progress.mirroredSize);
   }
 }

@@ -138,6 +138,10 @@ export class LogStorage {
     this.#sql.exec("INSERT INTO audit_keys (epoch, key) VALUES (?, ?) ON CONFLICT DO NOTHING", epoch, key);
   }
 
+  dropAuditKeysBefore(epoch: number): void {
+    this.#sql.exec("DELETE FROM audit_keys WHERE epoch < ?", epoch);
+  }
+
   head(): StoredHead | null {
     const row = this.#first("SELECT * FROM head");
     if (row === undefined) return null;

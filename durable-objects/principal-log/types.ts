@@ -29,6 +29,8 @@ export interface AppendRequest {
   readonly log: LogIdentity;
   /** The registry epoch that the Worker knows of. */
   readonly epoch: number;
+  /** The epoch at which client keys were checked, where an entry is signed by one: the log stores it under no other. */
+  readonly signedEpoch?: number;
   /** All or nothing. */
   readonly atomic: boolean;
   /** Entry ids, in the order of the frame. */
@@ -80,6 +82,8 @@ export interface Unavailable {
   readonly detail: string;
   /** Seconds. */
   readonly retryAfter: number;
+  /** The log's registry epoch, where the request was checked at another one. */
+  readonly epoch?: number;
 }
 
 export type AppendOutcome =

@@ -1,6 +1,5 @@
 /**
- * Replays a tenant's registry records and answers who held a role when. Genesis alone is written today; rotation,
- * addition, retirement and recovery are verified here by the rules of design section 4.
+ * Replays a tenant's registry records, by the rules of design section 4, and answers who held a role when.
  *
  * @module
  */
@@ -106,6 +105,16 @@ export class RegistryChain {
       last = Math.min(holding.until - 1, this.#epoch);
     }
     return last;
+  }
+
+  /** Genesis' recovery key; null where it binds none. */
+  get recoveryKey(): Uint8Array | null {
+    return this.#recovery;
+  }
+
+  /** Whether the key was ever added, in any role. */
+  isRegistered(key: Uint8Array): boolean {
+    return this.#registered.has(toHex(key));
   }
 
   /** The keys that hold the role at the latest epoch. */

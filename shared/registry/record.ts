@@ -26,6 +26,13 @@ export const ROLES = {
 export type RoleName = keyof typeof ROLES;
 export type Role = (typeof ROLES)[RoleName];
 
+/** Roles of keys that the service does not hold: such keys are added and retired. */
+export const OPEN_ROLES = ["client", "witness", "astrid_audit", "astrid_v1"] as const;
+export type OpenRole = (typeof OPEN_ROLES)[number];
+/** Roles of keys that the service holds: they are rotated, or replaced by means of the recovery key. */
+export const MANAGED_ROLES = ["audit", "log"] as const;
+export type ManagedRole = (typeof MANAGED_ROLES)[number];
+
 /** Operations, by their number in the record. */
 export const OPS = { genesis: 0, rotate: 1, add: 2, retire: 3, recover: 4 } as const;
 export type OpName = keyof typeof OPS;

@@ -20,7 +20,7 @@ const flowing = page.replace(/\s+/g, " ");
 describe("docs/format.md", () => {
   it("lists every issue code with its kind of break, and no other", () => {
     const [, table = ""] = page.split("| code | kind of break | means |");
-    const rows = [...table.matchAll(/^\| `([a-z-]+)` \| ([a-z-]+) \| /gm)].map(([, code, verdict]) => [
+    const rows = [...table.matchAll(/^\| `([a-z-]+)` +\| ([a-z-]+) +\| /gm)].map(([, code, verdict]) => [
       code,
       verdict,
     ]);
@@ -30,7 +30,7 @@ describe("docs/format.md", () => {
 
   it("names every kind of line that is read", () => {
     const named = [
-      ...page.matchAll(/^\| `(registry|leaf|hash|content|disclosure|checkpoint|tenant|cosignature)` \|/gm),
+      ...page.matchAll(/^\| `(registry|leaf|hash|content|disclosure|checkpoint|tenant|cosignature)` +\|/gm),
     ].map(([, t]) => t ?? "");
     expect(new Set(named).size).toBe(8);
     for (const t of named) {

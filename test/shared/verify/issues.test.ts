@@ -4,7 +4,11 @@ import { fromHex, toBase64, toHex } from "../../../shared/bytes.ts";
 import { encodeCbor } from "../../../shared/cbor/encode.ts";
 import { leafHash } from "../../../shared/merkle/hash.ts";
 import { IssueList, MAX_ISSUES, VERDICT_OF } from "../../../shared/verify/issues.ts";
-import { at, CASES, entry, good, head, leafOf, log, replaced, tenant } from "./issue-cases.ts";
+import { at, ENTRY_CASES, entry, good, head, leafOf, log, replaced, tenant } from "./issue-cases.ts";
+import { ORDER_CASES } from "./issue-cases-order.ts";
+
+const CASES = [...ENTRY_CASES, ...ORDER_CASES];
+
 import { brief, verifyLines } from "./random-log.ts";
 import { secondVerify } from "./second-verifier.ts";
 import { leafLine, TestLog, TestTenant } from "./test-tenant.ts";
