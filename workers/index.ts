@@ -6,6 +6,7 @@
 import { createApp } from "./app.ts";
 import type { Env } from "./env.ts";
 
+export { HeadLog } from "../durable-objects/head-log/head-log.ts";
 export { KeyRegistry } from "../durable-objects/key-registry/key-registry.ts";
 export { PrincipalLog } from "../durable-objects/principal-log/principal-log.ts";
 export { TenantDirectory } from "../durable-objects/tenant-directory/tenant-directory.ts";

@@ -69,7 +69,7 @@ export class TenantDirectory extends DurableObject<Env> {
 
   /** Stores the tenant, once; answers the one that is stored. */
   create(tenant: TenantRecord): TenantRecord {
-    this.#sql.exec("INSERT INTO tenant VALUES (1, ?) ON CONFLICT DO NOTHING", JSON.stringify(tenant));
+    this.#write("INSERT INTO tenant VALUES (1, ?) ON CONFLICT DO NOTHING", JSON.stringify(tenant));
     return this.tenant() ?? tenant;
   }
 
@@ -96,7 +96,7 @@ export class TenantDirectory extends DurableObject<Env> {
 
   /** Stores a key, once per id. */
   addApiKey(key: ApiKeyRecord, secretHash: string): void {
-    this.#sql.exec(
+    this.#write(
       "INSERT INTO api_keys VALUES (?, ?, ?, ?, ?, ?, NULL) ON CONFLICT DO NOTHING",
       key.id,
       secretHash,
@@ -113,7 +113,7 @@ export class TenantDirectory extends DurableObject<Env> {
 
   /** Revokes a key; null where there is none. Revoking twice keeps the first time. */
   revokeApiKey(id: string, now: string): ApiKeyRecord | null {
-    this.#sql.exec("UPDATE api_keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL", now, id);
+    this.#write("UPDATE api_keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL", now, id);
     const row = this.#first("SELECT * FROM api_keys WHERE id = ?", id);
     return row === undefined ? null : apiKeyOf(row);
   }
@@ -127,7 +127,7 @@ export class TenantDirectory extends DurableObject<Env> {
   ensurePrincipal(candidate: PrincipalRecord): { principal: PrincipalRecord; created: boolean } {
     const before = this.principal(candidate.name);
     if (before !== null) return { principal: before, created: false };
-    this.#sql.exec(
+    this.#write(
       "INSERT INTO principals VALUES (?, ?, ?, ?)",
       candidate.name,
       candidate.id,
@@ -146,7 +146,7 @@ export class TenantDirectory extends DurableObject<Env> {
 
   /** Notes that D1 may lack entries of the log. */
   touch(principal: string, generation: number, version: number): void {
-    this.#sql.exec(
+    this.#write(
       `INSERT INTO dirty_logs VALUES (?, ?, ?)
        ON CONFLICT (principal, generation) DO UPDATE SET version = max(version, excluded.version)`,
       principal,
@@ -157,7 +157,7 @@ export class TenantDirectory extends DurableObject<Env> {
 
   /** Notes that D1 holds everything that the log had when it counted this version. */
   settle(principal: string, generation: number, version: number): void {
-    this.#sql.exec(
+    this.#write(
       "DELETE FROM dirty_logs WHERE principal = ? AND generation = ? AND version <= ?",
       principal,
       generation,
@@ -176,6 +176,18 @@ export class TenantDirectory extends DurableObject<Env> {
       principal: String(row.principal),
       generation: Number(row.generation),
     }));
+  }
+
+  /**
+   * Runs a statement that writes. A failure is one of storage, and transient: the Worker tells it by these words from a
+   * defect, and answers 503.
+   */
+  #write(query: string, ...bindings: SqlStorageValue[]): void {
+    try {
+      this.#sql.exec(query, ...bindings);
+    } catch {
+      throw new Error("a Durable Object's storage took no write");
+    }
   }
 
   #first(query: string, ...bindings: SqlStorageValue[]): Row | undefined {

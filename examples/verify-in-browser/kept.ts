@@ -10,9 +10,9 @@ import type { Kept } from "./verify-file.ts";
 /** What is wrong, by the name of the input. */
 export type InputErrors = Partial<Record<"registry" | "checkpoint" | "head", string>>;
 
-/** A pasted note may have lost the line feed at its end, or come with carriage returns. */
+/** A pasted note may have lost the line feed at its end, or have gained some. */
 function noteOf(text: string): string {
-  return `${text.replaceAll("\r\n", "\n").trimEnd()}\n`;
+  return `${text.trim()}\n`;
 }
 
 /** Reads the three inputs; blank ones are left out. */
@@ -25,7 +25,7 @@ export function readKept(texts: Readonly<Record<"registry" | "checkpoint" | "hea
   if (registry !== "" && !/^[0-9a-f]{64}$/.test(registry)) {
     errors.registry = "A registry id has 64 hexadecimal digits.";
   }
-  const checkpoint = texts.checkpoint.trim() === "" ? "" : noteOf(texts.checkpoint.trimStart());
+  const checkpoint = texts.checkpoint.trim() === "" ? "" : noteOf(texts.checkpoint);
   if (checkpoint !== "") {
     try {
       parseCheckpoint(checkpoint);

@@ -157,6 +157,10 @@ form.addEventListener("submit", (event) => {
   prevent(event);
   if (stop === null) void run();
 });
+// Choosing the same file again, which may have changed, is a choice too.
+fileInput.addEventListener("click", () => {
+  fileInput.value = "";
+});
 fileInput.addEventListener("change", () => choose(fileInput.files));
 stopButton.addEventListener("click", () => stop?.abort());
 // A file that misses the target must not take the page's place.

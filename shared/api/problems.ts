@@ -60,6 +60,26 @@ export const PROBLEMS = {
     "The recheck's gate failed",
     "The report is in `report`: it says which evaluations differ, or why none could be re-checked.",
   ),
+  "registry-moved": problem(
+    409,
+    "The registry has another record since",
+    "The signed record no longer fits. Ask for a new proposal, and sign that.",
+  ),
+  "registry-pending": problem(
+    409,
+    "A rotation of this role is not in effect yet",
+    "`GET /v1/registry` says from when on it is. Rotate again after that.",
+  ),
+  "key-registered": problem(
+    409,
+    "The key is or was registered",
+    "A key is registered once, ever, in one role. Make a new one.",
+  ),
+  "no-recovery-key": problem(
+    409,
+    "The tenant has no recovery key",
+    "A recovery key is bound when the tenant is created, or never.",
+  ),
   "policy-exists": problem(
     409,
     "The policy's version exists with another content",
@@ -121,10 +141,15 @@ export const PROBLEMS = {
     "Leaf too large",
     "The signed bytes of an entry are at most 16 KiB: use fewer fields or shorter ids.",
   ),
+  "invalid-record": problem(
+    422,
+    "The registry record can't be accepted",
+    "`detail` says why: another operation, a key of small order, or a signature that does not verify. docs/keys.md has the rules.",
+  ),
   "unknown-client-key": problem(
     422,
-    "The client key is not registered",
-    "Register the key with role `client` first.",
+    "The client's signature does not count",
+    "Its key has to hold the role `client`, and to have signed this entry for this log. docs/keys.md says how.",
   ),
   "not-stored": problem(
     422,

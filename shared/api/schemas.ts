@@ -6,6 +6,7 @@
  */
 import { z } from "zod";
 import { REPORTERS } from "../entry/leaf.ts";
+import { MANAGED_ROLES, OPEN_ROLES } from "../registry/record.ts";
 import { SCOPES } from "./scopes.ts";
 
 const hex = (bytes: number) =>
@@ -160,7 +161,11 @@ export const VerifyReport = z.object({
 });
 export type VerifyReport = z.infer<typeof VerifyReport>;
 
-export const TenantIn = z.strictObject({ name: z.string().min(1).max(200) });
+export const TenantIn = z.strictObject({
+  name: z.string().min(1).max(200),
+  recovery_key: hex(32).optional().describe("public key of the offline recovery key; bound now or never"),
+  recovery_signature: hex(64).optional().describe("the recovery key's signature over genesis, as drafted"),
+});
 export const TenantAnswer = z.object({
   tenant: z.object({ id: HexId, name: z.string() }),
   registry_id: Hash,
@@ -209,17 +214,36 @@ export const RunSummary = z.object({
   decisions: z.record(z.string(), z.int()),
 });
 
+/** A record of the key registry, as published. */
+export const RegistryRecordOut = z.object({
+  epoch: z.int().min(0),
+  record: z.string().describe("the record's bytes, base64"),
+  signatures: z.array(z.object({ key: hex(32), signature: hex(64) })),
+  effective_at: Time.describe("from when on logs take the epoch; no signature covers it"),
+});
 export const RegistryAnswer = z.object({
   registry_id: Hash,
-  epoch: z.int(),
+  epoch: z.int().min(0).describe("the epoch in effect"),
   origin: z.string(),
-  records: z.array(
-    z.object({
-      epoch: z.int(),
-      record: z.string(),
-      signatures: z.array(z.object({ key: hex(32), signature: hex(64) })),
-    }),
-  ),
+  records: z.array(RegistryRecordOut).describe("every record, those included that are not in effect yet"),
+});
+
+export const ProposalIn = z.union([
+  z.strictObject({ op: z.literal("add"), role: z.enum(OPEN_ROLES), key: hex(32) }),
+  z.strictObject({ op: z.literal("recover"), role: z.enum(MANAGED_ROLES) }),
+]);
+export const ProposalOut = z.object({
+  epoch: z.int().min(0),
+  record: z.string().describe("the record's bytes, base64: send them back as they are"),
+  hash: Hash.describe("SHA-256 of the record"),
+  message: z.string().describe("what the key signs, hex: dCBOR([runseal.sig.v1, registry, hash])"),
+});
+/** A proposal, signed. */
+export const SignedRecordIn = z.strictObject({ record: z.string().max(4096), signature: hex(64) });
+export const RotationIn = z.strictObject({ role: z.enum(MANAGED_ROLES) });
+export const TenantDraft = z.object({
+  tenant_id: HexId,
+  genesis: ProposalOut.describe("for the recovery key to sign"),
 });
 
 export const ProblemDocument = z.looseObject({

@@ -5,6 +5,7 @@
  */
 import { env } from "cloudflare:workers";
 import { vi } from "vitest";
+import { IdIndex } from "../../durable-objects/principal-log/id-index.ts";
 
 /** How a call fails: nothing was done; or it was, and the answer got lost. */
 export type Fault = "fails" | "fails but persisted";
@@ -78,4 +79,45 @@ export function stopClock(at: number): { readonly set: (at: number) => void; rea
     },
     mend: () => spy.mockRestore(),
   };
+}
+
+/**
+ * Resolves when an append of a new id has arrived at a log. It waits there for its commit, which the test makes late:
+ * whatever else is under way overtakes it.
+ */
+export function nextArrival(): Promise<void> {
+  const original = globalThis.setTimeout;
+  vi.spyOn(globalThis, "setTimeout").mockImplementation(((run: () => void, delay?: number) =>
+    original(run, delay === 0 ? 500 : delay)) as never);
+  return new Promise((resolve) => {
+    vi.spyOn(IdIndex.prototype, "isCertainlyNew").mockImplementation(() => {
+      resolve();
+      return true;
+    });
+  });
+}
+
+/** Every second call that matches fails, fails after it was done, or is slow: the others get through. */
+export function strike(
+  target: object,
+  method: string,
+  fault: Fault | "slow",
+  matches: (first: unknown) => boolean = () => true,
+): Injected {
+  const original = (Reflect.get(target, method) as (...args: unknown[]) => Promise<unknown>).bind(target);
+  let calls = 0;
+  let count = 0;
+  const spy = vi.spyOn(target as Record<string, () => unknown>, method).mockImplementation((async (
+    ...args: unknown[]
+  ) => {
+    if (!matches(args[0]) || calls++ % 2 === 1) return original(...args);
+    count += 1;
+    if (fault === "slow") {
+      await new Promise((resolve) => setTimeout(resolve, 150));
+      return original(...args);
+    }
+    if (fault === "fails but persisted") await original(...args);
+    throw new Error("D1_ERROR: Network connection lost.");
+  }) as never);
+  return { count: () => count, mend: () => spy.mockRestore() };
 }

@@ -75,8 +75,12 @@ async function json<T>(get: Get, path: string): Promise<T> {
 async function walk(get: Get, log: string): Promise<number> {
   let checked = 0;
   for (let from: number | undefined = 1; from !== undefined; ) {
-    const report: { verdict: string; checked: number; next?: number; break?: unknown } = await json(get, `${log}/verify?from=${from}`);
-    if (report.verdict !== "intact") throw new Error(`stored log: ${report.verdict} ${JSON.stringify(report.break)}`);
+    const report: { verdict: string; checked: number; next?: number; break?: unknown } = await json(
+      get,
+      `${log}/verify?from=${from}`,
+    );
+    if (report.verdict !== "intact")
+      throw new Error(`stored log: ${report.verdict} ${JSON.stringify(report.break)}`);
     checked += report.checked;
     from = report.next;
   }
@@ -105,28 +109,39 @@ export async function checkLog(get: Get, log: string, registryId: string, told: 
     hashes.push(hash);
   }
   const report = verifier.finish();
-  if (report.verdict !== "intact" || report.pinned !== true) throw new Error(`bundle: ${JSON.stringify(report)}`);
-  if (report.head?.size !== ids.length) throw new Error(`the head has ${report.head?.size} entries, the export ${ids.length}`);
+  if (report.verdict !== "intact" || report.pinned !== true)
+    throw new Error(`bundle: ${JSON.stringify(report)}`);
+  if (report.head?.size !== ids.length)
+    throw new Error(`the head has ${report.head?.size} entries, the export ${ids.length}`);
   if (checked > ids.length) throw new Error(`${checked} entries walked, ${ids.length} exported`);
   if (new Set(ids).size !== ids.length) {
     throw new Error(`ids that are stored twice: ${ids.filter((id, i) => ids.indexOf(id) !== i).slice(0, 5)}`);
   }
   for (const { id, seq, hash } of told.receipts.values()) {
-    if (ids[seq - 1] !== id) throw new Error(`${id} was acknowledged as ${seq}, where ${ids[seq - 1] ?? "nothing"} is`);
+    if (ids[seq - 1] !== id)
+      throw new Error(`${id} was acknowledged as ${seq}, where ${ids[seq - 1] ?? "nothing"} is`);
     if (hashes[seq - 1] !== hash) throw new Error(`entry ${seq} has another hash than its receipt`);
   }
   return { size: ids.length, ids };
 }
 
 /** Checks by consistency proofs that every head that was seen is a prefix of the log as it is now. */
-export async function checkHeads(get: Get, log: string, told: Told, atMost = Number.POSITIVE_INFINITY): Promise<number> {
+export async function checkHeads(
+  get: Get,
+  log: string,
+  told: Told,
+  atMost = Number.POSITIVE_INFINITY,
+): Promise<number> {
   const heads = [...told.heads.values()].sort((a, b) => a.size - b.size);
   const step = Math.max(1, Math.ceil(heads.length / atMost));
   let checked = 0;
   for (let i = heads.length - 1; i >= 0; i -= step) {
     const seen = heads[i] as SeenHead;
     const signed = parseCheckpoint(seen.checkpoint).checkpoint;
-    const proof = await json<{ path: string[]; to: number; head: { root: string } }>(get, `${log}/proof/consistency?from=${seen.size}`);
+    const proof = await json<{ path: string[]; to: number; head: { root: string } }>(
+      get,
+      `${log}/proof/consistency?from=${seen.size}`,
+    );
     const check = verifyConsistency(
       nativeCrypto,
       signed.size,

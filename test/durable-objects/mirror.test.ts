@@ -2,8 +2,8 @@ import { env } from "cloudflare:workers";
 import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import type { Answer, TestTenant } from "../workers/support.ts";
 import type { Fault } from "./faults.ts";
-import { breakGets, breakPuts } from "./faults.ts";
-import { entries, entry, frameOf, newTenant, problemOf, TestLog } from "./support.ts";
+import { breakGets, breakPuts, nextArrival } from "./faults.ts";
+import { entries, entry, newTenant, problemOf, TestLog } from "./support.ts";
 
 let tenant: TestTenant;
 beforeAll(async () => {
@@ -26,18 +26,24 @@ const sizeOf = (checkpoint: string | null) => Number(checkpoint?.split("\n")[1] 
 
 /** The log is stopped: it answers nobody, it signs nothing, and a restart changes nothing. */
 async function isStopped(log: TestLog): Promise<void> {
-  const before = await log.inside((state) => state.storage.sql.exec("SELECT size, checkpoint FROM head").toArray());
+  const before = await log.inside((state) =>
+    state.storage.sql.exec("SELECT size, checkpoint FROM head").toArray(),
+  );
   for (let restart = 0; restart < 2; restart++) {
     const answers = await Promise.all([
       log.append(entry()),
       log.append(entries(3), "?wait=mirrored"),
-      ...["/head", "/checkpoint", "/entries", "/verify", "/proof/consistency?from=1", "/tile/0/000.p/1"].map((path) => log.get(path)),
+      ...["/head", "/checkpoint", "/entries", "/verify", "/proof/consistency?from=1", "/tile/0/000.p/1"].map(
+        (path) => log.get(path),
+      ),
     ]);
     for (const answer of answers) expect([answer.status, problemOf(answer)]).toEqual([503, "log-stopped"]);
     await log.alarm();
     await log.evict();
   }
-  expect(await log.inside((state) => state.storage.sql.exec("SELECT size, checkpoint FROM head").toArray())).toEqual(before);
+  expect(
+    await log.inside((state) => state.storage.sql.exec("SELECT size, checkpoint FROM head").toArray()),
+  ).toEqual(before);
 }
 
 /** Sets the log's storage back to what it was when `take` was called: a restored copy. */
@@ -48,7 +54,9 @@ async function snapshot(log: TestLog): Promise<() => Promise<void>> {
       state.storage.sql.exec("DELETE FROM segments WHERE first_seq > ?", Number(head?.size));
       state.storage.sql.exec(
         "UPDATE head SET size = ?, last_hash = ?, recorded_at = ?, edge = ?, checkpoint = ?",
-        ...(["size", "last_hash", "recorded_at", "edge", "checkpoint"].map((name) => head?.[name]) as SqlStorageValue[]),
+        ...(["size", "last_hash", "recorded_at", "edge", "checkpoint"].map(
+          (name) => head?.[name],
+        ) as SqlStorageValue[]),
       );
       state.storage.sql.exec("UPDATE progress SET flushed_seq = ?1, mirrored_size = ?1", Number(head?.size));
     });
@@ -63,27 +71,30 @@ describe("R2 that does not take the mirror", () => {
     ["fails", "tile", isTile],
     ["fails but persisted", "tile", isTile],
   ];
-  it.each(faults)("%s on each put of a %s: appends go on, and the mirror catches up later", async (fault, what, matches) => {
-    const log = new TestLog(tenant, `put-${what}-${fault.replaceAll(" ", "-")}`);
-    await log.append(entries(2), "?wait=mirrored");
-    const injected = breakPuts(fault, matches);
-    for (let round = 0; round < 3; round++) {
-      expect(stored(await log.append(entries(200)))).toBe(true);
-      await log.alarm();
-    }
-    const waiting = await log.append(entry(), "?wait=mirrored");
-    expect([waiting.status, problemOf(waiting)]).toEqual([503, "mirror-unavailable"]);
-    await log.evict();
-    expect(stored(await log.append(entry()))).toBe(true);
-    expect(injected.count()).toBeGreaterThan(1);
-    injected.mend();
-    // The entry that was answered 503 while it waited for the mirror is stored all the same.
-    expect((await log.check()).size).toBe(604);
-    expect(stored(await log.append(entry(), "?wait=mirrored"))).toBe(true);
-    expect(sizeOf(await mirrored(log))).toBe(605);
-    expect(await log.progress()).toMatchObject({ archived: 512, mirrored: 605 });
-    expect((await log.check()).size).toBe(605);
-  });
+  it.each(faults)(
+    "%s on each put of a %s: appends go on, and the mirror catches up later",
+    async (fault, what, matches) => {
+      const log = new TestLog(tenant, `put-${what}-${fault.replaceAll(" ", "-")}`);
+      await log.append(entries(2), "?wait=mirrored");
+      const injected = breakPuts(fault, matches);
+      for (let round = 0; round < 3; round++) {
+        expect(stored(await log.append(entries(200)))).toBe(true);
+        await log.alarm();
+      }
+      const waiting = await log.append(entry(), "?wait=mirrored");
+      expect([waiting.status, problemOf(waiting)]).toEqual([503, "mirror-unavailable"]);
+      await log.evict();
+      expect(stored(await log.append(entry()))).toBe(true);
+      expect(injected.count()).toBeGreaterThan(1);
+      injected.mend();
+      // The entry that was answered 503 while it waited for the mirror is stored all the same.
+      expect((await log.check()).size).toBe(604);
+      expect(stored(await log.append(entry(), "?wait=mirrored"))).toBe(true);
+      expect(sizeOf(await mirrored(log))).toBe(605);
+      expect(await log.progress()).toMatchObject({ archived: 512, mirrored: 605 });
+      expect((await log.check()).size).toBe(605);
+    },
+  );
 
   it("never has a checkpoint mirrored over a tile that is missing", async () => {
     const log = new TestLog(tenant, "tiles-first");
@@ -132,7 +143,11 @@ describe("R2 that can't be read", () => {
     const injected = breakGets(isCheckpoint);
     await log.evict();
     for (const answer of [await log.append(entry()), await log.get("/head")]) {
-      expect([answer.status, problemOf(answer), answer.headers.get("retry-after")]).toEqual([503, "mirror-unavailable", "2"]);
+      expect([answer.status, problemOf(answer), answer.headers.get("retry-after")]).toEqual([
+        503,
+        "mirror-unavailable",
+        "2",
+      ]);
     }
     injected.mend();
     expect(stored(await log.append(entry()))).toBe(true);
@@ -171,7 +186,8 @@ describe("a mirror that contradicts the log", () => {
     const log = new TestLog(tenant, "emptied");
     await log.append(entries(3), "?wait=mirrored");
     await log.inside((state) => {
-      for (const table of ["head", "segments", "tiles", "progress", "identity"]) state.storage.sql.exec(`DELETE FROM ${table}`);
+      for (const table of ["head", "segments", "tiles", "progress", "identity"])
+        state.storage.sql.exec(`DELETE FROM ${table}`);
     });
     await log.evict();
     const answer = await log.append(entry());
@@ -229,27 +245,28 @@ describe("a mirror that contradicts the log", () => {
     const key = `${await log.prefix()}/checkpoint`;
     await env.MIRROR.put(key, forged);
     await log.append(entry());
-    // The pass reads the forged checkpoint while an append is on its way into the queue.
+    // The pass reads the forged checkpoint while an append waits for its commit.
+    const arrival = nextArrival();
     const original = env.MIRROR.get.bind(env.MIRROR) as (...args: unknown[]) => Promise<R2ObjectBody | null>;
-    let sent: Promise<Answer> | null = null;
+    let sent: Promise<Answer> | undefined;
     vi.spyOn(env.MIRROR, "get").mockImplementation((async (...args: unknown[]) => {
-      const object = await original(...args);
-      if (args[0] === key && sent === null) {
-        const identity = await log.identity();
-        const stub = await log.stub();
-        sent = stub.append({ log: identity, epoch: 0, atomic: false, ...frameOf([entry({ id: "waits" })]) }) as never;
-      }
-      return object;
+      if (args[0] !== key || sent !== undefined) return original(...args);
+      sent = log.append(entry());
+      await arrival;
+      return { etag: "any", text: async () => forged };
     }) as never);
     await log.alarm();
-    expect(await sent).toMatchObject({ ok: false, code: "log-stopped" });
+    expect(problemOf((await sent) as Answer)).toBe("log-stopped");
     await isStopped(log);
   });
 
   it("leaves no alarm behind that wakes a stopped log for ever", async () => {
     const log = new TestLog(tenant, "asleep");
     await log.append(entries(3), "?wait=mirrored");
-    await env.MIRROR.put(`${await log.prefix()}/checkpoint`, ((await mirrored(log)) ?? "").replace(/\n3\n/, "\n4000\n"));
+    await env.MIRROR.put(
+      `${await log.prefix()}/checkpoint`,
+      ((await mirrored(log)) ?? "").replace(/\n3\n/, "\n4000\n"),
+    );
     await log.append(entry());
     await log.alarm();
     expect(await log.progress()).toMatchObject({ size: 4, flushed: 4, mirrored: 3 });
@@ -263,10 +280,14 @@ describe("the mirrored head", () => {
   it("is put once for many that wait for it", async () => {
     const log = new TestLog(tenant, "shared");
     const put = vi.spyOn(env.MIRROR, "put");
-    const answers = await Promise.all(Array.from({ length: 30 }, () => log.append(entry(), "?wait=mirrored")));
+    const answers = await Promise.all(
+      Array.from({ length: 30 }, () => log.append(entry(), "?wait=mirrored")),
+    );
     for (const { status, body } of answers) {
       expect(status).toBe(201);
-      expect(Number(body.mirrored_size)).toBeGreaterThanOrEqual((body as unknown as { results: { seq: number }[] }).results[0]?.seq ?? 99);
+      expect(Number(body.mirrored_size)).toBeGreaterThanOrEqual(
+        (body as unknown as { results: { seq: number }[] }).results[0]?.seq ?? 99,
+      );
     }
     const puts = put.mock.calls.filter(([key]) => isCheckpoint(key)).length;
     expect(puts).toBeLessThanOrEqual(5);

@@ -71,7 +71,9 @@ describe("exactly once", () => {
       Array.from({ length: 50 }, (_, i) => log.append(entry({ id: "same", run: `run-${i}`, call: "c" }))),
     );
     expect(answers.filter(({ status }) => status === 201)).toHaveLength(1);
-    expect(answers.filter((answer) => answer.status === 409 && problemOf(answer) === "conflict")).toHaveLength(49);
+    expect(
+      answers.filter((answer) => answer.status === 409 && problemOf(answer) === "conflict"),
+    ).toHaveLength(49);
     expect((await log.check()).size).toBe(1);
   });
 

@@ -41,23 +41,26 @@ describe("D1 that does not take entries", () => {
     ["fails", () => breakIndexWrites("fails")],
     ["is away altogether", () => breakIndex()],
   ];
-  it.each(faults)("%s: appends go on, queries say so, and nothing is lost or doubled", async (name, inject) => {
-    const log = new TestLog(tenant, `d1-${name.replaceAll(" ", "-")}`);
-    await log.append(entries(3));
-    await log.get("/entries");
-    const fault = inject();
-    const answers = await Promise.all(Array.from({ length: 30 }, () => log.append(entries(10))));
-    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 201));
-    await refusesQueries(log);
-    await log.alarm();
-    await log.evict();
-    expect((await log.append(entries(10))).status).toBe(201);
-    await refusesQueries(log);
-    expect(fault.count()).toBeGreaterThan(0);
-    fault.mend();
-    expect((await log.check()).size).toBe(313);
-    expect(await indexed(log)).toEqual({ rows: 313, lastSeq: 313 });
-  });
+  it.each(faults)(
+    "%s: appends go on, queries say so, and nothing is lost or doubled",
+    async (name, inject) => {
+      const log = new TestLog(tenant, `d1-${name.replaceAll(" ", "-")}`);
+      await log.append(entries(3));
+      await log.get("/entries");
+      const fault = inject();
+      const answers = await Promise.all(Array.from({ length: 30 }, () => log.append(entries(10))));
+      expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 201));
+      await refusesQueries(log);
+      await log.alarm();
+      await log.evict();
+      expect((await log.append(entries(10))).status).toBe(201);
+      await refusesQueries(log);
+      expect(fault.count()).toBeGreaterThan(0);
+      fault.mend();
+      expect((await log.check()).size).toBe(313);
+      expect(await indexed(log)).toEqual({ rows: 313, lastSeq: 313 });
+    },
+  );
 
   it("loses only its answers: what it took is found to be there, and is not written twice", async () => {
     const log = new TestLog(tenant, "lost-answers");
@@ -70,7 +73,9 @@ describe("D1 that does not take entries", () => {
     fault.mend();
     expect((await log.check()).size).toBe(20);
     expect(await indexed(log)).toEqual({ rows: 20, lastSeq: 20 });
-    const { results } = await env.DB.prepare("SELECT entries FROM runs r JOIN logs l ON l.log = r.log WHERE l.name = ?")
+    const { results } = await env.DB.prepare(
+      "SELECT entries FROM runs r JOIN logs l ON l.log = r.log WHERE l.name = ?",
+    )
       .bind(log.name)
       .all<{ entries: number }>();
     expect(results).toEqual([{ entries: 20 }]);
@@ -200,7 +205,11 @@ describe("the outbox's bound", () => {
     expect((await log.append(entry())).status).toBe(201);
     clock.set(Date.now() + 3_600_001);
     const refused = await log.append(entry({ id: "refused" }));
-    expect([refused.status, problemOf(refused), refused.headers.get("retry-after")]).toEqual([503, "outbox-full", "30"]);
+    expect([refused.status, problemOf(refused), refused.headers.get("retry-after")]).toEqual([
+      503,
+      "outbox-full",
+      "30",
+    ]);
     fault.mend();
     await log.alarm();
     expect((await log.append(entry({ id: "refused" }))).status).toBe(201);

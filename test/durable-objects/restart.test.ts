@@ -22,7 +22,8 @@ async function tileHashes(log: TestLog, level: number, index: number, width: num
   const outcome = await stub.tile(await log.identity(), 0, { kind: "hashes", level, index, width });
   if (!outcome.ok || outcome.bytes === null) throw new Error(`no tile ${level}/${index} of ${width}`);
   const hashes: string[] = [];
-  for (let at = 0; at < outcome.bytes.length; at += 32) hashes.push(toHex(outcome.bytes.subarray(at, at + 32)));
+  for (let at = 0; at < outcome.bytes.length; at += 32)
+    hashes.push(toHex(outcome.bytes.subarray(at, at + 32)));
   return hashes;
 }
 

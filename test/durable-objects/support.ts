@@ -13,8 +13,8 @@ import type { LogIdentity } from "../../durable-objects/principal-log/types.ts";
 import { logObjectName } from "../../durable-objects/principal-log/types.ts";
 import { nativeCrypto } from "../../native/crypto.ts";
 import { utf8 } from "../../shared/bytes.ts";
-import { parseBatch } from "../../shared/entry/parse-batch.ts";
 import { logPrefix } from "../../shared/entry/log-id.ts";
+import { parseBatch } from "../../shared/entry/parse-batch.ts";
 import type { Answer, TestTenant } from "../workers/support.ts";
 import { call } from "../workers/support.ts";
 import type { CheckedLog } from "./log-check.ts";
@@ -141,6 +141,13 @@ export function problemOf(answer: Answer): string {
 }
 
 /** The results of an append's answer. */
-export function resultsOf(answer: Answer): { index: number; id?: string; seq?: number; hash?: string; status?: string; error?: { type: string; status: number } }[] {
+export function resultsOf(answer: Answer): {
+  index: number;
+  id?: string;
+  seq?: number;
+  hash?: string;
+  status?: string;
+  error?: { type: string; status: number };
+}[] {
   return (answer.body as { results?: never }).results ?? [];
 }

@@ -24,7 +24,9 @@ async function mendStorage(log: TestLog): Promise<void> {
 }
 
 const refusedAs503 = (answer: Answer) =>
-  answer.status === 503 && problemOf(answer) === "storage-failed" && answer.headers.get("retry-after") !== null;
+  answer.status === 503 &&
+  problemOf(answer) === "storage-failed" &&
+  answer.headers.get("retry-after") !== null;
 
 describe("a request that fails in its transaction", () => {
   it("costs its neighbours in the group nothing", async () => {
@@ -57,7 +59,9 @@ describe("a request that fails in its transaction", () => {
       epoch: 0,
       atomic: false,
       ids: ["oversized"],
-      frame: encodeFrame([{ bytes: new Uint8Array(17 * 1024), row: '{"i":"oversized","k":"x"}\u0001\u0001' }]),
+      frame: encodeFrame([
+        { bytes: new Uint8Array(17 * 1024), row: '{"i":"oversized","k":"x"}\u0001\u0001' },
+      ]),
     };
     const [large, ...answers] = await Promise.all([
       stub.append(oversized),
@@ -90,7 +94,9 @@ describe("a transaction that throws", () => {
     await mendStorage(log);
     // The same entries, sent again, are new: nothing of the first attempt is remembered.
     const again = await log.append(lost);
-    expect(resultsOf(again).map(({ seq, status }) => [seq, status])).toEqual(lost.map((_, i) => [251 + i, "stored"]));
+    expect(resultsOf(again).map(({ seq, status }) => [seq, status])).toEqual(
+      lost.map((_, i) => [251 + i, "stored"]),
+    );
     expect((await log.append(entries(300))).status).toBe(201);
     expect((await log.check()).size).toBe(560);
     await log.evict();
@@ -124,7 +130,10 @@ describe("entries at the limits", () => {
     const half = filler.repeat(Math.floor((512 * 1024 - 100) / canonical));
     const text = `{"id":"big","kind":"tool.call.completed","call":"c","action":{"tool":"t"},"outcome":{"status":"success","result":"${repeated}","error":"${half}"}}`;
     const answer = await log.append(`[${JSON.stringify(entry())},${text},${JSON.stringify(entry())}]`);
-    expect([answer.status, resultsOf(answer).map(({ seq, error }) => seq ?? error)]).toEqual([201, [1, 2, 3]]);
+    expect([answer.status, resultsOf(answer).map(({ seq, error }) => seq ?? error)]).toEqual([
+      201,
+      [1, 2, 3],
+    ]);
     expect((await log.check()).ids[1]).toBe("big");
     expect((await log.append(text)).status).toBe(200);
     const read = (await log.get("/entries/2")).text;

@@ -1,7 +1,10 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { PROBLEMS } from "../../shared/api/problems.ts";
 import { ProblemDocument } from "../../shared/api/schemas.ts";
+import { toHex } from "../../shared/bytes.ts";
 import { routes } from "../../workers/routes/index.ts";
+import { listed, serviceListed } from "./heads-support.ts";
+import { addKey, newSigner, newTenantWithRecovery, recoverKey } from "./registry-support.ts";
 import type { Answer, TestTenant } from "./support.ts";
 import { call, entries, entry, newTenant } from "./support.ts";
 
@@ -49,7 +52,38 @@ const REQUESTS: Readonly<Record<string, () => Promise<Answer>>> = {
   getTile: () => call(tenant.key, "GET", "/v1/principals/agent/tile/0/000.p/1"),
   getInclusionProof: () => call(tenant.key, "GET", "/v1/principals/agent/proof/inclusion?seq=2"),
   getConsistencyProof: () => call(tenant.key, "GET", "/v1/principals/agent/proof/consistency?from=2"),
+  listHeads: () => call(tenant.key, "GET", "/v1/heads"),
+  getLogCheckpoint: () => call(tenant.key, "GET", "/v1/log/checkpoint"),
+  getLogTile: async () => {
+    await listed(tenant);
+    return call(tenant.key, "GET", "/v1/log/tile/0/000.p/1");
+  },
+  listLogLeaves: () => call(tenant.key, "GET", "/v1/log/entries"),
+  getLogInclusionProof: async () => {
+    await listed(tenant);
+    return call(tenant.key, "GET", "/v1/log/proof/inclusion?index=0");
+  },
+  getLogConsistencyProof: () => call(tenant.key, "GET", "/v1/log/proof/consistency?from=0"),
+  getServiceCheckpoint: () => call(null, "GET", "/log/checkpoint"),
+  getServiceKey: () => call(null, "GET", "/log/key"),
+  getServiceTile: async () => {
+    await serviceListed(tenant);
+    return call(null, "GET", "/log/tile/0/000.p/1");
+  },
   getRegistry: () => call(tenant.key, "GET", "/v1/registry"),
+  proposeRecord: () =>
+    call(tenant.key, "POST", "/v1/registry/proposals", {
+      op: "add",
+      role: "client",
+      key: toHex(newSigner().publicKey),
+    }),
+  addKey: async () => (await addKey(tenant)).answer,
+  retireKey: async () => call(tenant.key, "DELETE", `/v1/registry/keys/${(await addKey(tenant)).key}`),
+  rotateKey: () => call(tenant.key, "POST", "/v1/registry/rotations", { role: "log" }),
+  recoverKey: async () => {
+    const { recovery, tenant: recoverable } = await newTenantWithRecovery();
+    return recoverKey(recoverable, recovery);
+  },
   verifyLog: () => call(tenant.key, "GET", "/v1/principals/agent/verify"),
   verifyBundle: async () => {
     const bundle = await call(tenant.key, "GET", "/v1/principals/agent/export");
@@ -110,9 +144,9 @@ describe("the contract", () => {
         }
       }
     }
-    expect(Object.keys((body.components as unknown as { schemas: Record<string, unknown> }).schemas)).toContain(
-      "Kind.policy.evaluated",
-    );
+    expect(
+      Object.keys((body.components as unknown as { schemas: Record<string, unknown> }).schemas),
+    ).toContain("Kind.policy.evaluated");
   });
 
   it("errors are problem documents of a listed type", async () => {

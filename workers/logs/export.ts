@@ -56,7 +56,9 @@ export async function exportBundle(
   // Entries of the head that D1 did not hold at the first barrier are there after a second one.
   await barrier(log);
   const { head } = outcome;
-  const registry = await registryState(env, log.identity.tenant);
+  // No record beyond the head's own time: one that retires its signer would make a good head look like an old one.
+  const epoch = Math.max(log.epoch, head.epoch);
+  const registry = await registryState(env, log.identity.tenant, { epoch });
   const to = Math.min(range.to ?? head.size, head.size);
   const from = Math.min(range.from, to + 1);
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
@@ -106,9 +108,11 @@ export async function exportBundle(
         from,
         to,
       }),
-      ...registry.records.map(({ epoch, record, signatures }) =>
-        JSON.stringify({ t: "registry", epoch, record, signatures }),
-      ),
+      ...registry.records
+        .slice(0, epoch + 1)
+        .map(({ epoch: at, record, signatures }) =>
+          JSON.stringify({ t: "registry", epoch: at, record, signatures }),
+        ),
     ]);
     await hashes(1, from - 1);
     await entries();

@@ -16,7 +16,7 @@ import type { Env } from "../env.ts";
 import type { Caller } from "../http/auth.ts";
 import { hasScope, mayUsePrincipal } from "../http/auth.ts";
 import { Problem } from "../http/problem.ts";
-import { registryState } from "./registry.ts";
+import { currentEpoch } from "./registry.ts";
 
 /** The name of the log that the service itself writes. */
 export const SYSTEM_PRINCIPAL = "$system";
@@ -42,13 +42,19 @@ export async function openLog(env: Env, caller: Caller, name: string): Promise<O
 
 /** The same for an append: makes the principal where the key may. Nobody but the service writes to $system. */
 export async function openLogForAppend(env: Env, caller: Caller, name: string): Promise<OpenLog> {
+  const found = await findLogForAppend(env, caller, name);
+  if (found !== null) return found;
+  if (!hasScope(caller, "create")) throw new Problem("not-found");
+  return bind(env, caller.tenant, (await ensurePrincipal(env, caller.tenant, name)).principal);
+}
+
+/** The log as it is there for an append; null where its principal does not exist yet. */
+export async function findLogForAppend(env: Env, caller: Caller, name: string): Promise<OpenLog | null> {
   if (name === SYSTEM_PRINCIPAL)
     throw new Problem("forbidden", { detail: "only the service writes to this log" });
   if (!mayUsePrincipal(caller, name)) throw new Problem("not-found");
   const found = await findPrincipal(env, caller.tenant, name);
-  if (found !== null) return bind(env, caller.tenant, found);
-  if (!hasScope(caller, "create")) throw new Problem("not-found");
-  return bind(env, caller.tenant, (await ensurePrincipal(env, caller.tenant, name)).principal);
+  return found === null ? null : bind(env, caller.tenant, found);
 }
 
 /** The tenant's system log, made at the tenant's creation. */
@@ -99,7 +105,7 @@ async function bind(env: Env, tenant: TenantRecord, principal: PrincipalRecord):
     name: principal.name,
     registryId: tenant.registryId,
   };
-  const { epoch } = await registryState(env, tenant.id);
+  const epoch = await currentEpoch(env, tenant.id);
   return { identity, epoch, stub: env.PRINCIPAL_LOG.getByName(logObjectName(identity)) };
 }
 

@@ -137,10 +137,10 @@ export async function verifyStored(env: Env, log: OpenLog, range: VerifyRange): 
     if (barrier.code !== "index-unavailable") throw refusal(barrier);
     throw new Problem("index-rebuilding", { retryAfter: barrier.retryAfter, detail: barrier.detail });
   }
-  const chain = await registryChain(env, log.identity.tenant);
   const evidence = await log.stub.range(log.identity, log.epoch, range.from - 1, range.from - 1 + MAX_WALK);
   if (!evidence.ok) throw refusal(evidence);
   const { head } = evidence;
+  const chain = await registryChain(env, log.identity.tenant, { epoch: head.epoch });
   const to = Math.min(range.to ?? head.size, head.size);
   const end = Math.min(to, range.from - 1 + MAX_WALK);
   const issues = new IssueList();

@@ -17,6 +17,7 @@ import { parseBatch } from "../../shared/entry/parse-batch.ts";
 import type { PrepareContext, PreparedEntry } from "../../shared/entry/prepare.ts";
 import { RunsealError } from "../../shared/errors.ts";
 import { uuidv7 } from "../../shared/ids.ts";
+import type { Env } from "../env.ts";
 import type { Caller } from "../http/auth.ts";
 import { hasScope } from "../http/auth.ts";
 import { readBody } from "../http/body.ts";
@@ -24,8 +25,10 @@ import { headOut } from "../http/head.ts";
 import { Problem } from "../http/problem.ts";
 import type { Route } from "../http/route.ts";
 import { json, tenantRoute } from "../http/route.ts";
+import type { VerifyClient } from "../logs/client-keys.ts";
+import { readSigned } from "../logs/client-keys.ts";
 import type { OpenLog } from "../logs/open-log.ts";
-import { openLogForAppend, refusal } from "../logs/open-log.ts";
+import { findLogForAppend, openLogForAppend, refusal } from "../logs/open-log.ts";
 import { proofsFor } from "../logs/proofs.ts";
 
 const FLAG = z.enum(["true", "false"]).optional();
@@ -110,9 +113,13 @@ function outcomeItem(index: number, id: string, outcome: ItemOutcome, caller: Ca
   }
 }
 
-async function parse(request: Request, caller: Caller): Promise<ParsedBatch> {
-  const form = bodyForm(request);
-  const bytes = await readBody(request, MAX_BATCH_BYTES);
+/** A request's entries as they were sent. */
+interface Sent {
+  readonly form: BodyForm;
+  readonly bytes: Uint8Array;
+}
+
+function parse({ form, bytes }: Sent, caller: Caller, verifyClient: VerifyClient): ParsedBatch {
   const random = randomSource();
   const context: PrepareContext = {
     crypto: nativeCrypto,
@@ -121,6 +128,7 @@ async function parse(request: Request, caller: Caller): Promise<ParsedBatch> {
     writer: "client",
     random,
     newId: () => uuidv7(Date.now(), random(16)),
+    verifyClient,
   };
   try {
     return parseBatch(bytes, form, context);
@@ -132,21 +140,40 @@ async function parse(request: Request, caller: Caller): Promise<ParsedBatch> {
   }
 }
 
+/** The log stores entries under another epoch than the one at which their signatures were checked. */
+class EpochMoved extends Error {
+  override readonly name = "EpochMoved";
+  readonly epoch: number;
+  readonly problem: Problem;
+
+  constructor(epoch: number, problem: Problem) {
+    super("the log's epoch is another one");
+    this.epoch = epoch;
+    this.problem = problem;
+  }
+}
+
 async function store(
   log: OpenLog,
   entries: readonly PreparedEntry[],
   atomic: boolean,
+  signedEpoch: number | null,
 ): Promise<{ items: readonly ItemOutcome[]; head: HeadView }> {
   const outcome = await log.stub.append({
     log: log.identity,
-    epoch: log.epoch,
+    epoch: Math.max(log.epoch, signedEpoch ?? 0),
+    ...(signedEpoch === null ? {} : { signedEpoch }),
     atomic,
     ids: entries.map(({ id }) => id),
     frame: encodeFrame(entries.map(({ body, row }) => ({ bytes: body, row }))),
   });
-  if (!outcome.ok) throw refusal(outcome);
-  return outcome;
+  if (outcome.ok) return outcome;
+  if (outcome.epoch !== undefined) throw new EpochMoved(outcome.epoch, refusal(outcome));
+  throw refusal(outcome);
 }
+
+/** Times that signatures are checked anew because the registry moved on between check and commit. */
+const MAX_CHECKS = 4;
 
 /** Status of a request of which nothing could be stored. */
 function refuseAll(results: readonly Item[], single: boolean, atomic: boolean): Problem {
@@ -191,46 +218,81 @@ const append = tenantRoute(
     },
   },
   async ({ request, env, caller, params, query }) => {
-    const batch = await parse(request, caller);
-    if (batch.entries.length === 0) {
-      throw new Problem("entries-refused", {
-        pointer: "",
-        detail: "the request holds no entry",
-        members: { results: [] },
-      });
+    const form = bodyForm(request);
+    const sent = { form, bytes: await readBody(request, MAX_BATCH_BYTES) };
+    for (let check = 1, epoch = 0; ; check++) {
+      try {
+        return await appendSent(env, caller, params.p, query, sent, epoch);
+      } catch (error) {
+        if (!(error instanceof EpochMoved)) throw error;
+        if (check === MAX_CHECKS) throw error.problem;
+        epoch = error.epoch;
+      }
     }
-    const atomic = query.atomic === "true";
-    const results: Item[] = [];
-    const accepted: { index: number; entry: PreparedEntry }[] = [];
-    batch.entries.forEach((parsed, index) => {
-      if (parsed.ok) accepted.push({ index, entry: parsed.entry });
-      else results.push(refusedItem(index, parsed.id, parsed.problem));
-    });
-    if (accepted.length === 0 || (atomic && results.length > 0)) {
-      for (const { index, entry } of accepted)
-        results.push(outcomeItem(index, entry.id, { status: "not-stored" }, caller));
-      throw refuseAll(sorted(results), batch.single, atomic);
-    }
-    const log = await openLogForAppend(env, caller, params.p);
-    const { items, head: first } = await store(
-      log,
-      accepted.map(({ entry }) => entry),
-      atomic,
-    );
-    accepted.forEach(({ index, entry }, i) => {
-      const outcome = items[i];
-      if (outcome !== undefined) results.push(outcomeItem(index, entry.id, outcome, caller));
-    });
-    const answer = sorted(results);
-    if (answer.every((item) => item.error !== undefined)) throw refuseAll(answer, batch.single, atomic);
-    const head = query.wait === "mirrored" ? await waitMirrored(log, first) : first;
-    const withProofs = query.proof === "true" ? await addProofs(log, answer) : answer;
-    return json(
-      { results: withProofs, head: headOut(head), mirrored_size: head.mirroredSize },
-      statusOf(answer),
-    );
   },
 );
+
+interface AppendQuery {
+  readonly atomic?: "true" | "false" | undefined;
+  readonly proof?: "true" | "false" | undefined;
+  readonly wait?: "mirrored" | undefined;
+}
+
+/** Reads and appends what was sent. Throws `EpochMoved` where its signatures have to be checked again. */
+async function appendSent(
+  env: Env,
+  caller: Caller,
+  name: string,
+  query: AppendQuery,
+  sent: Sent,
+  atLeast: number,
+): Promise<Response> {
+  const { batch, signedEpoch } = await readSigned(
+    env,
+    caller.tenant.id,
+    () => findLogForAppend(env, caller, name),
+    atLeast,
+    (verifyClient) => parse(sent, caller, verifyClient),
+  );
+  if (batch.entries.length === 0) {
+    throw new Problem("entries-refused", {
+      pointer: "",
+      detail: "the request holds no entry",
+      members: { results: [] },
+    });
+  }
+  const atomic = query.atomic === "true";
+  const results: Item[] = [];
+  const accepted: { index: number; entry: PreparedEntry }[] = [];
+  batch.entries.forEach((parsed, index) => {
+    if (parsed.ok) accepted.push({ index, entry: parsed.entry });
+    else results.push(refusedItem(index, parsed.id, parsed.problem));
+  });
+  if (accepted.length === 0 || (atomic && results.length > 0)) {
+    for (const { index, entry } of accepted)
+      results.push(outcomeItem(index, entry.id, { status: "not-stored" }, caller));
+    throw refuseAll(sorted(results), batch.single, atomic);
+  }
+  const log = await openLogForAppend(env, caller, name);
+  const { items, head: first } = await store(
+    log,
+    accepted.map(({ entry }) => entry),
+    atomic,
+    signedEpoch,
+  );
+  accepted.forEach(({ index, entry }, i) => {
+    const outcome = items[i];
+    if (outcome !== undefined) results.push(outcomeItem(index, entry.id, outcome, caller));
+  });
+  const answer = sorted(results);
+  if (answer.every((item) => item.error !== undefined)) throw refuseAll(answer, batch.single, atomic);
+  const head = query.wait === "mirrored" ? await waitMirrored(log, first) : first;
+  const withProofs = query.proof === "true" ? await addProofs(log, answer) : answer;
+  return json(
+    { results: withProofs, head: headOut(head), mirrored_size: head.mirroredSize },
+    statusOf(answer),
+  );
+}
 
 function sorted(results: readonly Item[]): Item[] {
   return [...results].sort((a, b) => a.index - b.index);

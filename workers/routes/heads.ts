@@ -5,18 +5,18 @@
  */
 import { z } from "zod";
 import { Head, PrincipalName, RegistryAnswer } from "../../shared/api/schemas.ts";
-import { toHex } from "../../shared/bytes.ts";
 import { tenantOrigin } from "../../shared/entry/log-id.ts";
 import { parseTilePath } from "../../shared/merkle/tiles.ts";
+import { hashesOf, ProofPath, Size, tileResponse } from "../http/hashes.ts";
 import { headOut } from "../http/head.ts";
 import { Problem } from "../http/problem.ts";
 import type { Route } from "../http/route.ts";
 import { json, plain, tenantRoute } from "../http/route.ts";
 import { openLog, refusal } from "../logs/open-log.ts";
 import { registryState } from "../logs/registry.ts";
+import { recordOut } from "./registry.ts";
 
 const Principal = z.object({ p: PrincipalName });
-const Size = z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
 const NoQuery = z.object({});
 
 const head = tenantRoute(
@@ -78,19 +78,9 @@ const tile = tenantRoute(
     const outcome = await log.stub.tile(log.identity, log.epoch, place);
     if (!outcome.ok) throw refusal(outcome);
     if (outcome.bytes === null) throw new Problem("not-found");
-    return new Response(outcome.bytes, {
-      headers: { "content-type": "application/octet-stream", "cache-control": "no-store" },
-    });
+    return tileResponse(outcome.bytes);
   },
 );
-
-const Path = z.array(z.string().regex(/^[0-9a-f]{64}$/)).describe("hashes, hex, as in RFC 6962 section 2.1");
-
-function hashesOf(bytes: Uint8Array): string[] {
-  const out: string[] = [];
-  for (let i = 0; i < bytes.length; i += 32) out.push(toHex(bytes.subarray(i, i + 32)));
-  return out;
-}
 
 const inclusion = tenantRoute(
   {
@@ -105,7 +95,7 @@ const inclusion = tenantRoute(
     answers: {
       200: {
         description: "the proof",
-        schema: z.object({ seq: z.int(), index: z.int(), size: z.int(), path: Path, head: Head }),
+        schema: z.object({ seq: z.int(), index: z.int(), size: z.int(), path: ProofPath, head: Head }),
       },
     },
   },
@@ -139,7 +129,7 @@ const consistency = tenantRoute(
     answers: {
       200: {
         description: "the proof",
-        schema: z.object({ from: z.int(), to: z.int(), path: Path, head: Head }),
+        schema: z.object({ from: z.int(), to: z.int(), path: ProofPath, head: Head }),
       },
     },
   },
@@ -171,12 +161,12 @@ const registry = tenantRoute(
     answers: { 200: { description: "the registry", schema: RegistryAnswer } },
   },
   async ({ env, caller }) => {
-    const state = await registryState(env, caller.tenant.id);
+    const state = await registryState(env, caller.tenant.id, { maxAgeMs: 0 });
     return json({
       registry_id: state.registryId,
       epoch: state.epoch,
       origin: tenantOrigin(caller.tenant.host, caller.tenant.id),
-      records: state.records,
+      records: state.records.map(recordOut),
     });
   },
 );

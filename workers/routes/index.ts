@@ -10,7 +10,10 @@ import { metaRoutes } from "./meta.ts";
 import { principalRoutes } from "./principals.ts";
 import { readingRoutes } from "./reading.ts";
 import { recheckRoutes } from "./recheck.ts";
+import { registryRoutes } from "./registry.ts";
 import { runRoutes } from "./runs.ts";
+import { serviceLogRoutes } from "./service-log.ts";
+import { tenantLogRoutes } from "./tenant-log.ts";
 import { tenantRoutes } from "./tenants.ts";
 import { toolRoutes } from "./tools.ts";
 import { verifyRoutes } from "./verify.ts";
@@ -21,6 +24,9 @@ export const routes: readonly Route[] = [
   ...entryRoutes,
   ...readingRoutes,
   ...headRoutes,
+  ...tenantLogRoutes,
+  ...serviceLogRoutes,
+  ...registryRoutes,
   ...verifyRoutes,
   ...runRoutes,
   ...recheckRoutes,

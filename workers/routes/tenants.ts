@@ -4,7 +4,7 @@
  * @module
  */
 import { z } from "zod";
-import type { PublishedRecord } from "../../durable-objects/key-registry/key-registry.ts";
+import type { PublishedRecord } from "../../durable-objects/key-registry/types.ts";
 import { deriveFromMaster } from "../../durable-objects/managed-keys.ts";
 import type { ApiKeyRecord, TenantRecord } from "../../durable-objects/tenant-directory/tenant-directory.ts";
 import { nativeCrypto } from "../../native/crypto.ts";
@@ -14,6 +14,7 @@ import {
   ApiKeyOut,
   HexId,
   TenantAnswer,
+  TenantDraft,
   TenantIn,
 } from "../../shared/api/schemas.ts";
 import type { Scope } from "../../shared/api/scopes.ts";
@@ -27,6 +28,7 @@ import type { Route } from "../http/route.ts";
 import { json, openRoute, tenantRoute } from "../http/route.ts";
 import { ensurePrincipal, SYSTEM_PRINCIPAL } from "../logs/open-log.ts";
 import { appendSystemEntry } from "../logs/system-log.ts";
+import { registryProblem } from "./registry.ts";
 
 function keyOut(key: ApiKeyRecord): z.infer<typeof ApiKeyOut> {
   return {
@@ -108,13 +110,28 @@ const createTenant = openRoute(
     tag: "tenants",
     access: "operator",
     summary: "Create a tenant: its key registry's genesis, and its first admin key, shown once",
-    description: "With an Idempotency-Key the same request again answers the same tenant and key.",
+    description:
+      "With an Idempotency-Key the same request again answers the same tenant and key. With a recovery_key the first answer is genesis for that key to sign; the same request with recovery_signature creates the tenant.",
     body: TenantIn,
-    answers: { 201: { description: "the tenant", schema: TenantAnswer } },
+    answers: {
+      201: { description: "the tenant", schema: TenantAnswer },
+      202: { description: "genesis, for the recovery key to sign", schema: TenantDraft },
+    },
   },
   async ({ request, env, body }) => {
-    const first = await seeds(env, idempotencyKey(request));
-    const registry = await env.KEY_REGISTRY.getByName(first.tenant).create(first.tenant, env.LOG_HOST);
+    const idempotency = idempotencyKey(request);
+    const first = await seeds(env, idempotency);
+    const keys = env.KEY_REGISTRY.getByName(first.tenant);
+    const recovery = recoveryOf(body, idempotency);
+    if (recovery !== null && recovery.signature === undefined) {
+      const draft = await keys.draft(first.tenant, env.LOG_HOST, recovery.key);
+      if (draft.ok) return json({ tenant_id: first.tenant, genesis: draft.proposal }, 202);
+      // A tenant that was created from this request is answered again, below.
+      if (draft.code !== "registry-moved") throw registryProblem(draft);
+    }
+    const signed = recovery === null ? null : { key: recovery.key, signature: recovery.signature ?? "" };
+    const registry = await keys.create(first.tenant, env.LOG_HOST, signed);
+    if (!registry.ok) throw registryProblem(registry);
     const candidate: TenantRecord = {
       id: first.tenant,
       name: body.name,
@@ -125,7 +142,8 @@ const createTenant = openRoute(
     const tenant = await env.TENANT_DIRECTORY.getByName(first.tenant).create(candidate);
     if (tenant.name !== body.name) throw new Problem("idempotency-mismatch");
     await ensurePrincipal(env, tenant, SYSTEM_PRINCIPAL);
-    await indexTenant(env, tenant, registry.records);
+    await indexTenant(env, tenant, registry.records.slice(0, 1));
+    await recordGenesis(env, tenant);
     const options = { name: "first admin key", scopes: SCOPES, principals: ["*"] };
     const text = (await createKeyRecorded(env, tenant, first, options, null)).text;
     return json(
@@ -134,6 +152,31 @@ const createTenant = openRoute(
     );
   },
 );
+
+/** The recovery key of a new tenant, with its signature once there is one. Throws a 400 problem. */
+function recoveryOf(
+  { recovery_key: key, recovery_signature: signature }: z.infer<typeof TenantIn>,
+  idempotency: string | null,
+): { key: string; signature: string | undefined } | null {
+  if (key === undefined) {
+    if (signature === undefined) return null;
+    throw new Problem("invalid-request", { pointer: "/recovery_key", detail: "the signature has no key" });
+  }
+  if (idempotency === null) {
+    const detail = "a tenant with a recovery key takes two requests: send both with one Idempotency-Key";
+    throw new Problem("invalid-request", { pointer: "/recovery_key", detail });
+  }
+  return { key, signature };
+}
+
+/** The first entry of the tenant's system log. */
+async function recordGenesis(env: Env, tenant: TenantRecord): Promise<void> {
+  await appendSystemEntry(env, tenant, {
+    id: "registry.0",
+    kind: "key.created",
+    action: { epoch: 0, record_hash: tenant.registryId },
+  });
+}
 
 /** D1's rows of the tenant and its registry; the same again changes nothing. */
 async function indexTenant(

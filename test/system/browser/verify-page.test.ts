@@ -15,6 +15,7 @@ describeWithChromium("the page that verifies a bundle", () => {
   let folder: string;
   let browser: Chromium;
   let page: Page;
+  let bundles = 0;
 
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), "runseal-page-"));
@@ -51,7 +52,8 @@ describeWithChromium("the page that verifies a bundle", () => {
   const details = () => page.evaluate<string>(`document.getElementById("details").innerText`);
 
   async function verify(content: readonly string[], kept: Kept = {}): Promise<string> {
-    await page.chooseFiles("#file", [bundle("bundle.ndjson", content)]);
+    bundles += 1;
+    await page.chooseFiles("#file", [bundle(`bundle-${bundles}.ndjson`, content)]);
     await type(kept);
     await press();
     await shown();
@@ -67,10 +69,14 @@ describeWithChromium("the page that verifies a bundle", () => {
     expect(text).not.toContain("First break");
   });
 
-  it("says intact with a kept checkpoint, also one that lost its last line feed on the way", async () => {
-    const checkpoint = log.checkpoint(undefined, 12).trimEnd().replaceAll("\n", "\r\n");
-    expect(await verify(lines, { checkpoint })).toBe("Intact");
-    expect(await details()).toContain("the kept checkpoint");
+  it("says intact with a kept checkpoint, whatever became of the white space around it", async () => {
+    const note = log.checkpoint(undefined, 12);
+    for (const checkpoint of [note, note.trimEnd().replaceAll("\n", "\r\n"), `\n ${note}\n\n`]) {
+      expect(await verify(lines, { checkpoint })).toBe("Intact");
+      expect(await details()).toContain("the kept checkpoint");
+    }
+    const other = new TestLog(tenant, "other").fill(12);
+    expect(await verify(lines, { checkpoint: other.checkpoint() })).toBe("Broken at entry 0: altered");
   });
 
   it("does not say intact where nothing was pinned, also with a kept head", async () => {
@@ -138,6 +144,14 @@ describeWithChromium("the page that verifies a bundle", () => {
     await press();
     await shown();
     expect(await words("registry-error")).toBe("");
+  });
+
+  it("says so where the file can't be read, as one that changed since it was chosen", async () => {
+    await page.chooseFiles("#file", [bundle("changing.ndjson", lines)]);
+    bundle("changing.ndjson", [...lines, ...lines]);
+    await press();
+    await page.until(`document.getElementById("status").textContent.startsWith("The file can't be read")`);
+    expect(await page.evaluate(`document.getElementById("result").hidden`)).toBe(true);
   });
 
   it("reads a large file as it comes, shows how far it is, and can be stopped", async () => {
