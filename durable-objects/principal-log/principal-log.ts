@@ -101,6 +101,8 @@ export class PrincipalLog extends DurableObject<Env> {
     const listed = listing.touch();
     const outcome = await this.#queue.add(request);
     if ("ok" in outcome) return outcome;
+    // Said out loud, and not left to the platform's output gate alone: no receipt leaves before its entry is on disk.
+    await this.ctx.storage.sync();
     await listed;
     // Once more where that failed, or where the log was taken off the list before this commit.
     if (outbox.lag > 0 && !(await listing.touch())) {

@@ -94,6 +94,8 @@ async function walk(get: Get, log: string): Promise<number> {
  * @throws Error that says what does not hold
  */
 export async function checkLog(get: Get, log: string, registryId: string, told: Told): Promise<CheckedLog> {
+  // What is told from here on may come after the export.
+  const receipts = [...told.receipts.values()];
   const checked = await walk(get, log);
   const bundle = await get(`${log}/export?content=false`);
   if (bundle.status !== 200) throw new Error(`export: ${bundle.status} ${bundle.text.slice(0, 300)}`);
@@ -117,7 +119,7 @@ export async function checkLog(get: Get, log: string, registryId: string, told: 
   if (new Set(ids).size !== ids.length) {
     throw new Error(`ids that are stored twice: ${ids.filter((id, i) => ids.indexOf(id) !== i).slice(0, 5)}`);
   }
-  for (const { id, seq, hash } of told.receipts.values()) {
+  for (const { id, seq, hash } of receipts) {
     if (ids[seq - 1] !== id)
       throw new Error(`${id} was acknowledged as ${seq}, where ${ids[seq - 1] ?? "nothing"} is`);
     if (hashes[seq - 1] !== hash) throw new Error(`entry ${seq} has another hash than its receipt`);
