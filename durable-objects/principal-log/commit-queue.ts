@@ -44,6 +44,7 @@ interface Waiting extends PendingRequest {
 export class CommitQueue {
   readonly #context: CommitQueueContext;
   readonly #waiting: Waiting[] = [];
+  /** Bytes of the requests that are not settled yet. */
   #bytes = 0;
   #scheduled = false;
 
@@ -53,9 +54,19 @@ export class CommitQueue {
 
   /** Resolves once the request's commit is done; the platform's output gate then holds answers until it is durable. */
   async add(request: QueuedRequest): Promise<readonly ItemOutcome[] | Unavailable> {
-    const { ids, frame, atomic, signedEpoch = null } = request;
-    const bytes = frame.bytes.length + frame.rows.length;
+    const bytes = request.frame.bytes.length + request.frame.rows.length;
     if (this.#bytes + bytes > MAX_QUEUE_BYTES) return unavailable("overloaded", "the log's queue is full");
+    // Counted from here: those that wait for D1's answer are held in memory as well.
+    this.#bytes += bytes;
+    try {
+      return await this.#settle(request, bytes);
+    } finally {
+      this.#bytes -= bytes;
+    }
+  }
+
+  async #settle(request: QueuedRequest, bytes: number): Promise<readonly ItemOutcome[] | Unavailable> {
+    const { ids, frame, atomic, signedEpoch = null } = request;
     const entries = decodeFrame(frame);
     for (;;) {
       const { evictions } = this.#context.ids();
@@ -71,7 +82,6 @@ export class CommitQueue {
       }
       const outcome = await new Promise<Settled>((resolve) => {
         this.#waiting.push({ ids, entries, atomic, known, bytes, evictions, signedEpoch, resolve });
-        this.#bytes += bytes;
         this.#schedule();
       });
       if (outcome !== "look-up-again") return outcome;
@@ -104,7 +114,6 @@ export class CommitQueue {
       const fits = bytes + next.bytes <= MAX_COMMIT_BYTES && entries + next.ids.length <= MAX_COMMIT_ENTRIES;
       if (group.length > 0 && !fits) break;
       this.#waiting.shift();
-      this.#bytes -= next.bytes;
       if (next.evictions !== this.#context.ids().evictions) {
         next.resolve("look-up-again");
         continue;

@@ -33,7 +33,7 @@ export async function buildCli(root: string): Promise<boolean> {
   const stamp = hashSources(root, SOURCES);
   if (existsSync(target) && existsSync(stampFile) && readFileSync(stampFile, "utf8") === stamp) return false;
 
-  const { build } = await import("esbuild");
+  const { build, stop } = await import("esbuild");
   const result = await build({
     absWorkingDir: root,
     entryPoints: [ENTRY],
@@ -49,6 +49,8 @@ export async function buildCli(root: string): Promise<boolean> {
       js: '#!/usr/bin/env node\nimport { createRequire as $createRequire } from "node:module";\nconst require = $createRequire(import.meta.url);',
     },
   });
+  // Its helper process would live as long as the server that is started next.
+  await stop();
   checkCovered(Object.keys(result.metafile.inputs), SOURCES);
   const bytes = result.outputFiles[0]?.contents;
   if (bytes === undefined) throw new Error("esbuild wrote no bundle of the command");

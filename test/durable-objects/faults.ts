@@ -97,7 +97,7 @@ export function nextArrival(): Promise<void> {
   });
 }
 
-/** Every second call that matches fails, fails after it was done, or is slow: the others get through. */
+/** Every third call that matches fails, fails after it was done, or is slow: the others get through. */
 export function strike(
   target: object,
   method: string,
@@ -110,7 +110,7 @@ export function strike(
   const spy = vi.spyOn(target as Record<string, () => unknown>, method).mockImplementation((async (
     ...args: unknown[]
   ) => {
-    if (!matches(args[0]) || calls++ % 2 === 1) return original(...args);
+    if (!matches(args[0]) || calls++ % 3 !== 0) return original(...args);
     count += 1;
     if (fault === "slow") {
       await new Promise((resolve) => setTimeout(resolve, 150));

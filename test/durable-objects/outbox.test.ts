@@ -195,6 +195,40 @@ describe("the alarm", () => {
   });
 });
 
+describe("D1 that contradicts the log", () => {
+  const own = "log = (SELECT log FROM logs WHERE name = ?1 AND tenant = ?2)";
+  const contradictions: [string, string][] = [
+    [
+      "a row where the next entry belongs",
+      `INSERT INTO entries SELECT log, 4, pos, tenant, hash, leaf, recorded_at, 'planted', kind, session, run, step, call,
+       tool, status, content, salts FROM entries WHERE seq = 2 AND ${own}`,
+    ],
+    ["another hash for where it stands", `UPDATE logs SET last_hash = '${"ab".repeat(32)}' WHERE ${own}`],
+    ["more entries than the log has", `UPDATE logs SET last_seq = 99 WHERE ${own}`],
+  ];
+  for (const fault of ["", ", and an answer gets lost"] as const) {
+    it.each(contradictions)(`is an alarm, not a no-op: %s${fault}`, async (name, statement) => {
+      stopClockAhead();
+      const log = new TestLog(tenant, `contradicts ${name}${fault}`.replaceAll(/\W/g, "-"));
+      await log.append(entries(3));
+      expect((await log.get("/entries")).status).toBe(200);
+      await env.DB.prepare(statement).bind(log.name, tenant.id).run();
+      const injected = fault === "" ? null : breakIndexWrites("fails but persisted");
+      await log.append(entry());
+      await log.alarm();
+      injected?.mend();
+      for (const path of ["/entries", "/entries/4", "/runs"]) {
+        const answer = await log.get(path);
+        expect([path, answer.status, problemOf(answer)]).toEqual([path, 503, "index-conflict"]);
+      }
+      // The log itself is not in doubt.
+      expect((await log.append(entry())).status).toBe(201);
+      await expect(log.alarm()).resolves.toBeDefined();
+      expect((await log.get("/head")).body.size).toBe(5);
+    });
+  }
+});
+
 describe("the outbox's bound", () => {
   it("refuses appends with 503 and Retry-After once the oldest entry is a day old, and takes them again after a flush", async () => {
     const clock = stopClockAhead();

@@ -1,0 +1,27 @@
+/**
+ * `npm run soak`: the long forms of the crash, fault, concurrency and rewind tests. Takes half an hour. Arguments go to
+ * vitest: `npm run soak -- test/system/crash`.
+ *
+ * @module
+ */
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { projectRoot } from "./build/all.ts";
+
+const PLACES = ["crash", "faults", "concurrency", "rewind"].map((name) => `test/system/${name}`);
+const chosen = process.argv.slice(2);
+
+const child = spawn(
+  process.execPath,
+  [
+    join(projectRoot, "node_modules", "vitest", "vitest.mjs"),
+    "run",
+    "--project",
+    "system",
+    ...(chosen.length > 0 ? chosen : PLACES),
+  ],
+  { cwd: projectRoot, stdio: ["ignore", "inherit", "inherit"], env: { ...process.env, RUNSEAL_SOAK: "1" } },
+);
+child.once("exit", (code) => {
+  process.exitCode = code ?? 1;
+});
