@@ -108,14 +108,17 @@ export async function patiently(client: TestClient, path: string): Promise<{ sta
 export class Load {
   #stopped = false;
   readonly #logs: readonly LoadedLog[];
+  readonly #mirrored: boolean;
   readonly #workers: Promise<void>[];
   /** The client to send with; replaced when the server is another one. */
   client: TestClient;
   acknowledged = 0;
 
-  constructor(client: TestClient, logs: readonly LoadedLog[], clients: number) {
+  /** @param mirrored whether clients wait for the mirror now and then: while R2 is away those do not get on */
+  constructor(client: TestClient, logs: readonly LoadedLog[], clients: number, mirrored = true) {
     this.client = client;
     this.#logs = logs;
+    this.#mirrored = mirrored;
     this.#workers = Array.from({ length: clients }, (_, i) => this.#work(i));
   }
 
@@ -127,7 +130,8 @@ export class Load {
       const log = again?.log ?? (this.#logs[round % this.#logs.length] as LoadedLog);
       const count = round % 4 === 0 ? 1 + (round % 12) : 1;
       const entries = again?.entries ?? Array.from({ length: count }, newEntry);
-      const query = round % 11 === 0 ? "?wait=mirrored" : round % 13 === 0 ? "?atomic=true" : "";
+      const query =
+        this.#mirrored && round % 11 === 0 ? "?wait=mirrored" : round % 13 === 0 ? "?atomic=true" : "";
       if (
         !(await log.append(
           () => this.client,
