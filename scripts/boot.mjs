@@ -27,6 +27,20 @@ const COMMANDS = {
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"];
 
+/**
+ * Under npm: ends this process as SIGTERM does when npm is gone. Whoever kills npm with SIGKILL means the server too.
+ * A server started without npm may outlive the shell that it was started from.
+ */
+function endWithNpm() {
+  const parent = process.ppid;
+  const timer = setInterval(() => {
+    if (process.ppid === parent) return;
+    clearInterval(timer);
+    process.kill(process.pid, "SIGTERM");
+  }, 250);
+  timer.unref();
+}
+
 /** Runs the file in another Node, and ends as that one ends. */
 function runWith(node, file, args) {
   const env = { ...process.env, PATH: `${dirname(node.path)}:${process.env.PATH ?? ""}` };
@@ -53,6 +67,8 @@ if (command === undefined) {
   process.stderr.write(`Usage: node scripts/boot.mjs ${Object.keys(COMMANDS).join("|")} [arguments]\n`);
   process.exit(2);
 }
+
+if (process.env.npm_lifecycle_event !== undefined) endWithNpm();
 
 try {
   await installIfNeeded(root);

@@ -42,12 +42,20 @@ export interface Command {
 export interface CommandOptions {
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** Through `npm run`, as a person types it; `pid` and `signal` are then npm's. */
+  readonly npm?: boolean;
 }
 
 /** Starts `start`, `demo` or `build` with these arguments. RUNSEAL_OPERATOR_TOKEN of the tests' own is not passed on. */
-export function startCommand(name: string, { args = [], env = {} }: CommandOptions = {}): Command {
+export function startCommand(
+  name: string,
+  { args = [], env = {}, npm = false }: CommandOptions = {},
+): Command {
   const { RUNSEAL_OPERATOR_TOKEN: _token, ...inherited } = process.env;
-  const child = spawn(process.execPath, [join(root, "scripts", "boot.mjs"), name, ...args], {
+  const [program, ...before] = npm
+    ? ["npm", "run", "--silent", name, "--"]
+    : [process.execPath, join(root, "scripts", "boot.mjs"), name];
+  const child = spawn(program as string, [...before, ...args], {
     cwd: root,
     stdio: ["ignore", "pipe", "pipe"],
     env: { ...inherited, ...env },

@@ -115,6 +115,17 @@ describe("the embedded server", () => {
 });
 
 describe("npm start", () => {
+  it.each(["SIGTERM", "SIGKILL"] as const)("takes the server with it when npm gets %s", async (signal) => {
+    const server = await startServerProcess(undefined, { npm: true });
+    const tree = processTree(server.pid);
+    expect(server.workerd()).toHaveLength(1);
+    server.signal(signal);
+    expect(await server.ended).toBe(signal === "SIGTERM" ? 0 : "SIGKILL");
+    await waitFor(() => !tree.some(isRunning), "the server to end");
+    const locks = filesUnder(join(server.stateDir, "lock")).map((file) => readFileSync(file, "utf8"));
+    expect(locks).toEqual(["released\n"]);
+  });
+
   it("answers an unknown flag with the usage and 2", async () => {
     const command = startCommand("start", { args: ["--prot", "1"] });
     expect(await command.ended).toBe(2);
