@@ -1,5 +1,5 @@
 /**
- * `npm run soak`: the long forms of the crash, fault, concurrency and rewind tests. Takes half an hour. Arguments go to
+ * `npm run soak`: the long forms of the crash, fault, concurrency and rewind tests. About seven minutes. Arguments go to
  * vitest: `npm run soak -- test/system/crash`.
  *
  * @module

@@ -8,7 +8,11 @@ import { logEvent } from "../../workers/log-event.ts";
 import type { MirrorContext } from "./mirror.ts";
 import { archiveTiles, checkMirror, putCheckpoint } from "./mirror.ts";
 
-const MIN_PUT_INTERVAL_MS = 1000;
+/** An object, so that a test can shorten it. */
+export const MIRROR_PACE = {
+  /** Milliseconds between two puts of the checkpoint: R2 takes one write a second per key. */
+  minPutInterval: 1000,
+};
 
 /** How much of a log is in R2. */
 export interface MirrorProgress {
@@ -73,7 +77,7 @@ export class Mirror {
   async #runOnce(): Promise<void> {
     const { head, progress, progressed, stopped } = this.#context;
     if (stopped() || progress().mirroredSize >= (head()?.size ?? 0)) return;
-    const wait = this.#lastPut + MIN_PUT_INTERVAL_MS - Date.now();
+    const wait = this.#lastPut + MIRROR_PACE.minPutInterval - Date.now();
     if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait));
     const current = head();
     if (current === null) return;

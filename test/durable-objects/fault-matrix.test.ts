@@ -2,6 +2,7 @@ import { abortAllDurableObjects } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import type { AppendRequest } from "../../durable-objects/principal-log/types.ts";
+import { MIRROR_PACE } from "../../durable-objects/tile-store/mirror-keeper.ts";
 import type { Answer, TestTenant } from "../workers/support.ts";
 import { call } from "../workers/support.ts";
 import type { Fault, Injected } from "./faults.ts";
@@ -11,6 +12,7 @@ import { entries, entry, newTenant, problemOf, TestLog } from "./support.ts";
 let tenant: TestTenant;
 beforeAll(async () => {
   tenant = await newTenant();
+  MIRROR_PACE.minPutInterval = 20;
 });
 afterEach(() => {
   vi.restoreAllMocks();

@@ -1,13 +1,15 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { MIRROR_PACE } from "../../durable-objects/tile-store/mirror-keeper.ts";
 import type { Answer, TestTenant } from "../workers/support.ts";
 import type { Fault } from "./faults.ts";
-import { breakGets, breakPuts, nextArrival } from "./faults.ts";
+import { breakGets, breakPuts, nextArrival, stopClock } from "./faults.ts";
 import { entries, entry, newTenant, problemOf, TestLog } from "./support.ts";
 
 let tenant: TestTenant;
 beforeAll(async () => {
   tenant = await newTenant();
+  MIRROR_PACE.minPutInterval = 20;
 });
 afterEach(() => {
   vi.restoreAllMocks();
@@ -294,6 +296,23 @@ describe("the mirrored head", () => {
     expect(sizeOf(await mirrored(log))).toBe(30);
   });
 
+  it("is put at most once in its interval", async () => {
+    stopClock(Date.now() + 3_600_000);
+    const log = new TestLog(tenant, "pace");
+    await log.append(entry(), "?wait=mirrored");
+    const original = globalThis.setTimeout;
+    const waits: (number | undefined)[] = [];
+    vi.spyOn(globalThis, "setTimeout").mockImplementation(((run: () => void, delay?: number) => {
+      waits.push(delay);
+      return original(run, 0);
+    }) as never);
+    await log.append(entry());
+    await log.alarm();
+    // By a clock that stands still all of the interval is left.
+    expect(waits).toContain(MIRROR_PACE.minPutInterval);
+    expect(sizeOf(await mirrored(log))).toBe(2);
+  });
+
   it("is not replaced by a pass that did not see what another wrote meanwhile", async () => {
     const log = new TestLog(tenant, "cas");
     await log.append(entry(), "?wait=mirrored");
@@ -313,5 +332,32 @@ describe("the mirrored head", () => {
     expect((await log.progress()).mirrored).toBe(2);
     await log.alarm();
     expect(sizeOf(await mirrored(log))).toBe(3);
+  });
+
+  it("is what R2 holds when the log starts, not what the log remembers: a restored older one is replaced", async () => {
+    const log = new TestLog(tenant, "older");
+    await log.append(entries(2), "?wait=mirrored");
+    const old = (await mirrored(log)) ?? "";
+    await log.append(entries(3), "?wait=mirrored");
+    await env.MIRROR.put(`${await log.prefix()}/checkpoint`, old);
+    await log.evict();
+    expect((await log.get("/head")).body.mirrored_size).toBe(2);
+    expect(sizeOf(await mirrored(log))).toBe(2);
+    await log.append(entry(), "?wait=mirrored");
+    expect(sizeOf(await mirrored(log))).toBe(6);
+  });
+
+  it("counts as mirrored where its put's answer got lost with the log's memory", async () => {
+    const log = new TestLog(tenant, "answer-lost");
+    await log.append(entries(2), "?wait=mirrored");
+    const injected = breakPuts("fails but persisted", isCheckpoint);
+    await log.append(entry());
+    await log.alarm();
+    expect((await log.progress()).mirrored).toBe(2);
+    await log.evict();
+    injected.mend();
+    const put = vi.spyOn(env.MIRROR, "put");
+    expect((await log.get("/head")).body.mirrored_size).toBe(3);
+    expect(put.mock.calls.filter(([key]) => isCheckpoint(key))).toEqual([]);
   });
 });

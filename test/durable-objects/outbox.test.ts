@@ -1,5 +1,6 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { MIRROR_PACE } from "../../durable-objects/tile-store/mirror-keeper.ts";
 import type { TestTenant } from "../workers/support.ts";
 import { call } from "../workers/support.ts";
 import type { Injected } from "./faults.ts";
@@ -9,6 +10,7 @@ import { entries, entry, newTenant, problemOf, TestLog } from "./support.ts";
 let tenant: TestTenant;
 beforeAll(async () => {
   tenant = await newTenant();
+  MIRROR_PACE.minPutInterval = 20;
 });
 afterEach(() => {
   vi.restoreAllMocks();

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { encodeFrame } from "../../durable-objects/principal-log/frame.ts";
 import type { Answer, TestTenant } from "../workers/support.ts";
+import { call } from "../workers/support.ts";
 import { entries, entry, newTenant, problemOf, resultsOf, TestLog } from "./support.ts";
 
 let tenant: TestTenant;
@@ -113,6 +114,19 @@ describe("a transaction that throws", () => {
     await mendStorage(log);
     expect((await log.append(entry())).status).toBe(201);
     expect((await log.check()).size).toBe(2);
+  });
+});
+
+describe("a new log whose storage refuses its first head", () => {
+  it("answers 503, and opens when storage takes it", async () => {
+    const log = new TestLog(tenant, "unopened");
+    expect((await call(tenant.key, "POST", "/v1/principals", { name: "unopened" })).status).toBe(201);
+    await breakStorage(log, "INSERT ON head", "1");
+    expect(refusedAs503(await log.append(entry()))).toBe(true);
+    expect(refusedAs503(await log.get("/head"))).toBe(true);
+    await mendStorage(log);
+    expect((await log.append(entry())).status).toBe(201);
+    expect((await log.check()).size).toBe(1);
   });
 });
 
