@@ -1,105 +1,52 @@
 /**
  * One principal's log (design sections 1, 2 and 4): a Durable Object that orders, hashes, stores and signs. This file
- * is its RPC surface and its life: start, queue, alarm. The work is done by its neighbours: commit.ts, flush.ts,
- * mirror.ts.
+ * is its RPC surface; log-core.ts is what it is between two calls.
  *
  * @module
  */
 import { DurableObject } from "cloudflare:workers";
 import { nativeCrypto } from "../../native/crypto.ts";
-import { fromHex, toHex } from "../../shared/bytes.ts";
-import { computeLogId, formatOrigin, logPrefix } from "../../shared/entry/log-id.ts";
-import { RunsealError } from "../../shared/errors.ts";
 import type { TileRef } from "../../shared/merkle/tiles.ts";
 import type { Env } from "../../workers/env.ts";
-import { LogReporter } from "../head-log/log-reporter.ts";
-import { Mirror } from "../tile-store/mirror-keeper.ts";
 import { consistencyPath, inclusionPaths, tileBytes } from "../tile-store/proofs.ts";
-import { TileTree } from "../tile-store/tile-tree.ts";
-import { AuditKeys } from "./audit-keys.ts";
-import type { CommitContext, CommitResult, KnownEntry, PendingRequest } from "./commit.ts";
-import { commitGroup } from "./commit.ts";
-import { CommitQueue } from "./commit-queue.ts";
-import { leavesOf, rangeEvidence } from "./evidence.ts";
-import { FlushAlarm, succeeds } from "./flush-alarm.ts";
-import { headView, restatedHead } from "./head-signing.ts";
-import { IdIndex } from "./id-index.ts";
-import { DirtyListing } from "./listing.ts";
-import { lookUpIds } from "./look-up.ts";
-import { Outbox } from "./outbox.ts";
-import { emptyHead, loadIds, loadPartialTile } from "./start.ts";
-import type { Progress, StoredHead } from "./storage.ts";
-import { LogStorage } from "./storage.ts";
+import { rangeEvidence } from "./evidence.ts";
+import { succeeds } from "./flush-alarm.ts";
+import { LogCore } from "./log-core.ts";
 import type {
   AppendOutcome,
   AppendRequest,
   BarrierOutcome,
   ConsistencyOutcome,
   HeadOutcome,
-  HeadView,
   InclusionOutcome,
   LogIdentity,
   RangeOutcome,
   TileOutcome,
-  Unavailable,
 } from "./types.ts";
-import { logObjectName, unavailable } from "./types.ts";
-
-/** What a log knows once its identity is. */
-interface OpenLog {
-  readonly identity: LogIdentity;
-  readonly origin: string;
-  readonly logId: Uint8Array;
-  readonly mirror: Mirror;
-  readonly outbox: Outbox;
-  readonly listing: DirtyListing;
-  readonly reporter: LogReporter;
-}
+import { unavailable } from "./types.ts";
 
 export class PrincipalLog extends DurableObject<Env> {
-  readonly #storage: LogStorage;
-  readonly #tree: TileTree;
-  readonly #keys: AuditKeys;
-  #open: OpenLog | null = null;
-  #head: StoredHead | null = null;
-  #ids = new IdIndex(0);
-  #progress: Progress;
-  readonly #queue = new CommitQueue({
-    ids: () => this.#ids,
-    lookUp: (ids) => this.#lookUp(ids),
-    commit: (group) => this.#commit(group),
-    epoch: () => this.#keys.current().epoch,
-    refusal: () => this.#stopped(),
-    reload: () => this.#reload(),
-  });
-  readonly #leaves = (first: number, count: number) => leavesOf(this.#storage, first, count);
-  readonly #alarm: FlushAlarm;
+  readonly #core: LogCore;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
-    this.#storage = new LogStorage(ctx.storage, nativeCrypto);
-    this.#tree = new TileTree(this.#storage.tiles, nativeCrypto);
-    this.#keys = new AuditKeys(this.#storage, env);
-    this.#alarm = new FlushAlarm(ctx.storage, ctx.id.name ?? "");
-    this.#progress = this.#storage.progress();
-    const identity = this.#storage.identity();
-    if (identity !== null) this.#setIdentity(JSON.parse(identity) as LogIdentity);
-    this.#reload();
+    const core = new LogCore(ctx, env);
+    this.#core = core;
     void ctx.blockConcurrencyWhile(async () => {
-      await this.#alarm.start();
-      if (this.#isDirty()) await this.#alarm.arm();
+      await core.alarm.start();
+      if (core.isDirty()) await core.alarm.arm();
     });
   }
 
   /** Appends entries. Resolves after they are durable: the output gate holds the answer until then. */
   async append(request: AppendRequest): Promise<AppendOutcome> {
-    const refused = await this.#prepare(request.log, request.epoch);
+    const refused = await this.#core.prepare(request.log, request.epoch);
     if (refused !== null) return refused;
-    const { outbox, listing } = this.#requireOpen();
+    const { outbox, listing } = this.#core.requireOpen();
     const full = outbox.refusal(Date.now());
     if (full !== null) return full;
     const listed = listing.touch();
-    const outcome = await this.#queue.add(request);
+    const outcome = await this.#core.queue.add(request);
     if ("ok" in outcome) return outcome;
     // Said out loud, and not left to the platform's output gate alone: no receipt leaves before its entry is on disk.
     await this.ctx.storage.sync();
@@ -109,41 +56,41 @@ export class PrincipalLog extends DurableObject<Env> {
       const detail = "the entries are stored, but the tenant's directory could not be told: send them again";
       return unavailable("index-unavailable", detail, 2);
     }
-    return { ok: true, items: outcome, head: this.#headView() };
+    return { ok: true, items: outcome, head: this.#core.headView() };
   }
 
   /** The signed head, from storage. */
   async head(log: LogIdentity, epoch: number): Promise<HeadOutcome> {
-    const refused = await this.#prepare(log, epoch);
-    return refused ?? { ok: true, head: this.#headView() };
+    const refused = await this.#core.prepare(log, epoch);
+    return refused ?? { ok: true, head: this.#core.headView() };
   }
 
   /** Makes D1 hold everything acknowledged so far, or says that it doesn't. */
   async barrier(log: LogIdentity, epoch: number): Promise<BarrierOutcome> {
-    const refused = await this.#prepare(log, epoch);
+    const refused = await this.#core.prepare(log, epoch);
     if (refused !== null) return refused;
-    const size = this.#head?.size ?? 0;
-    if (this.#progress.flushedSeq < size) await this.#requireOpen().outbox.flush();
-    if (this.#storage.standingAlarm("index-conflict") !== null) {
+    const size = this.#core.size;
+    if (this.#core.progress.flushedSeq < size) await this.#core.requireOpen().outbox.flush();
+    if (this.#core.storage.standingAlarm("index-conflict") !== null) {
       return unavailable("index-conflict", "the index contradicts the log: verify the log", 60);
     }
-    if (this.#progress.flushedSeq < size)
+    if (this.#core.progress.flushedSeq < size)
       return unavailable("index-unavailable", "D1 does not hold the newest entries yet");
     return { ok: true, size };
   }
 
   /** Told that D1 holds less than it once confirmed: looks where D1 stands and fills it again. */
   async reindex(log: LogIdentity, epoch: number): Promise<BarrierOutcome> {
-    const refused = await this.#prepare(log, epoch);
+    const refused = await this.#core.prepare(log, epoch);
     if (refused !== null) return refused;
-    await this.#fellBack();
+    await this.#core.fellBack();
     return this.barrier(log, epoch);
   }
 
   /** Leaf hashes [begin, end) with what proves them under the signed head; `end` is cut to what one call carries. */
   async range(log: LogIdentity, epoch: number, begin: number, end: number): Promise<RangeOutcome> {
-    const refused = await this.#prepare(log, epoch);
-    return refused ?? { ok: true, ...rangeEvidence(this.#tree, this.#headView(), begin, end) };
+    const refused = await this.#core.prepare(log, epoch);
+    return refused ?? { ok: true, ...rangeEvidence(this.#core.tree, this.#core.headView(), begin, end) };
   }
 
   /** Inclusion paths of entries in the tree of a size, the head's by default. */
@@ -153,11 +100,11 @@ export class PrincipalLog extends DurableObject<Env> {
     seqs: readonly number[],
     size: number | null,
   ): Promise<InclusionOutcome> {
-    const refused = await this.#prepare(log, epoch);
+    const refused = await this.#core.prepare(log, epoch);
     if (refused !== null) return refused;
-    const head = this.#headView();
+    const head = this.#core.headView();
     const of = size ?? head.size;
-    const paths = of > head.size ? [] : inclusionPaths(nativeCrypto, this.#tree, seqs, of);
+    const paths = of > head.size ? [] : inclusionPaths(nativeCrypto, this.#core.tree, seqs, of);
     return { ok: true, head, size: of, paths };
   }
 
@@ -168,233 +115,48 @@ export class PrincipalLog extends DurableObject<Env> {
     from: number,
     to: number | null,
   ): Promise<ConsistencyOutcome> {
-    const refused = await this.#prepare(log, epoch);
+    const refused = await this.#core.prepare(log, epoch);
     if (refused !== null) return refused;
-    const head = this.#headView();
+    const head = this.#core.headView();
     const size = to ?? head.size;
     const inOrder = from <= size && size <= head.size;
-    const path = inOrder ? consistencyPath(nativeCrypto, this.#tree, from, size) : null;
+    const path = inOrder ? consistencyPath(nativeCrypto, this.#core.tree, from, size) : null;
     return { ok: true, head, size, path };
   }
 
   /** The bytes of a tile or bundle, as wide as its path says; null where the log has none so wide. */
   async tile(log: LogIdentity, epoch: number, tile: TileRef): Promise<TileOutcome> {
-    const refused = await this.#prepare(log, epoch);
-    return refused ?? { ok: true, bytes: tileBytes(this.#tree, this.#leaves, this.#head?.size ?? 0, tile) };
+    const refused = await this.#core.prepare(log, epoch);
+    return (
+      refused ?? { ok: true, bytes: tileBytes(this.#core.tree, this.#core.leaves, this.#core.size, tile) }
+    );
   }
 
   /** Answers once a head of at least this size is in R2. */
   async mirrored(log: LogIdentity, epoch: number, size: number): Promise<HeadOutcome> {
-    const refused = await this.#prepare(log, epoch);
+    const refused = await this.#core.prepare(log, epoch);
     if (refused !== null) return refused;
-    const mirror = this.#requireOpen().mirror;
+    const mirror = this.#core.requireOpen().mirror;
     try {
-      for (let attempt = 0; this.#progress.mirroredSize < size && attempt < 5; attempt++) await mirror.run();
+      for (let attempt = 0; this.#core.progress.mirroredSize < size && attempt < 5; attempt++)
+        await mirror.run();
     } catch {
       return unavailable("mirror-unavailable", "the head could not be mirrored; the entries are stored", 2);
     }
-    if (this.#progress.mirroredSize >= size) return { ok: true, head: this.#headView() };
+    if (this.#core.progress.mirroredSize >= size) return { ok: true, head: this.#core.headView() };
     return unavailable("mirror-unavailable", "the head is not mirrored yet; the entries are stored", 2);
   }
 
   /** Flushes and mirrors. At most six retries are ours by the platform, so nothing may be thrown from here. */
   override async alarm(): Promise<void> {
-    const open = this.#open;
+    const open = this.#core.opened;
     if (open === null) return;
-    const done = await this.#alarm.run(async () => {
+    const done = await this.#core.alarm.run(async () => {
       const flushed = await open.outbox.flush();
       const mirrored = await succeeds(open.mirror.run());
       if (flushed.ok && mirrored && open.outbox.lag === 0) await open.listing.settle();
-      return (await open.reporter.report(this.#storage.head())) && flushed.ok && mirrored;
+      return (await open.reporter.report(this.#core.storage.head())) && flushed.ok && mirrored;
     });
-    if (this.#isDirty() || !done) await this.#alarm.arm();
-  }
-
-  /** D1 lacks entries that it once confirmed: they are flushed again, and readers of the whole tenant wait for them. */
-  async #fellBack(): Promise<void> {
-    const { outbox, listing } = this.#requireOpen();
-    await outbox.lookAgain();
-    if (outbox.lag > 0) await Promise.all([listing.touch(), this.#alarm.arm()]);
-  }
-
-  #setIdentity(identity: LogIdentity): OpenLog {
-    const origin = formatOrigin(identity);
-    const { registryId, principal, generation } = identity;
-    const logId = computeLogId(nativeCrypto, fromHex(registryId, 32), principal, generation);
-    const shared = {
-      storage: this.#storage,
-      tree: this.#tree,
-      head: () => this.#head,
-      progress: () => this.#progress,
-      progressed: (progress: Partial<Progress>) => this.#setProgress(progress),
-    };
-    this.#open = {
-      identity,
-      origin,
-      logId,
-      mirror: new Mirror({
-        ...shared,
-        crypto: nativeCrypto,
-        leaves: this.#leaves,
-        stopped: () => this.#storage.standingAlarm("stopped") !== null,
-        stop: (detail) => this.#storage.raiseAlarm("stopped", detail),
-        bucket: this.env.MIRROR,
-        prefix: logPrefix(identity),
-        origin,
-      }),
-      outbox: new Outbox({ ...shared, db: this.env.DB, identity, logId }),
-      listing: new DirtyListing(this.env, identity),
-      reporter: new LogReporter(this.env, this.#tree, identity, logId),
-    };
-    return this.#open;
-  }
-
-  #requireOpen(): OpenLog {
-    if (this.#open === null) throw new RunsealError("log-not-open", "the log has no identity yet");
-    return this.#open;
-  }
-
-  /** Whatever must hold before anything is answered: identity, key, first head, a mirror that agrees. */
-  async #prepare(log: LogIdentity, epoch: number): Promise<Unavailable | null> {
-    if (this.ctx.id.name !== undefined && this.ctx.id.name !== logObjectName(log)) {
-      throw new RunsealError("wrong-log", "the request names another log");
-    }
-    const open = this.#open ?? this.#setIdentity(log);
-    if (open.identity.registryId !== log.registryId || open.identity.host !== log.host) {
-      throw new RunsealError("wrong-log", "the request names another registry or host");
-    }
-    const stopped = this.#stopped();
-    if (stopped !== null) return stopped;
-    try {
-      await this.#keys.ensure(log.tenant, epoch, this.#head?.epoch ?? null);
-    } catch {
-      return unavailable("registry-unavailable", "the tenant's audit key could not be read");
-    }
-    try {
-      if (this.#head === null) this.#createHead(log);
-    } catch {
-      return unavailable("storage-failed", "the log could not be opened");
-    }
-    try {
-      await this.#requireOpen().mirror.compareOnce();
-    } catch {
-      const detail = "the mirrored head could not be read; a log starts only after it was";
-      return unavailable("mirror-unavailable", detail, 2);
-    }
-    return this.#stopped();
-  }
-
-  #stopped(): Unavailable | null {
-    const detail = this.#storage.standingAlarm("stopped");
-    return detail === null ? null : unavailable("log-stopped", detail, 3600);
-  }
-
-  #createHead(log: LogIdentity): void {
-    const { logId, origin } = this.#requireOpen();
-    this.#storage.transaction(() => {
-      if (this.#storage.head() !== null) return;
-      this.#storage.setIdentity(JSON.stringify(log));
-      this.#storage.setHead(emptyHead(nativeCrypto, origin, logId, this.#keys.current()));
-    });
-    this.#reload();
-  }
-
-  /** Takes over from storage everything that memory holds of the log. */
-  #reload(): void {
-    const before = this.#head;
-    const head = this.#storage.head();
-    // Until all is taken over there is no head in memory, and without one nothing is committed.
-    this.#head = null;
-    this.#progress = this.#storage.progress();
-    const size = head?.size ?? 0;
-    this.#tree.load(size, loadPartialTile(nativeCrypto, this.#storage, size));
-    // The ids change only after a commit: a transaction that threw has not touched them.
-    if (before === null || before.size !== size) {
-      const { flushedSeq } = this.#progress;
-      this.#ids = loadIds(this.#storage, flushedSeq, head?.futureUntil ?? 0, this.#ids.evictions + 1);
-    }
-    this.#open?.outbox.recount();
-    this.#head = head;
-  }
-
-  #lookUp(ids: readonly string[]): Promise<ReadonlyMap<string, KnownEntry>> {
-    return lookUpIds(
-      {
-        crypto: nativeCrypto,
-        db: this.env.DB,
-        storage: this.#storage,
-        tree: this.#tree,
-        ids: this.#ids,
-        logId: toHex(this.#requireOpen().logId),
-        fellBack: () => this.#fellBack(),
-      },
-      ids,
-    );
-  }
-
-  /** One transaction for all the requests; then memory takes over what it changed. */
-  #commit(group: readonly PendingRequest[]): CommitResult {
-    const { origin, logId, outbox } = this.#requireOpen();
-    const result = this.#storage.transaction(() => {
-      const base = this.#storage.head();
-      if (base === null || base.size !== this.#head?.size) {
-        throw new RunsealError("storage-inconsistent", "memory and storage disagree on the head");
-      }
-      const { epoch, signer } = this.#keys.current();
-      const context: CommitContext = {
-        crypto: nativeCrypto,
-        storage: this.#storage,
-        tree: this.#tree,
-        ids: this.#ids,
-        origin,
-        logId,
-        epoch,
-        signer,
-        retiring: this.#keys.retiring(base.epoch),
-        nowMs: Date.now(),
-      };
-      return commitGroup(context, base, group);
-    });
-    if (result.stored.length > 0) {
-      this.#head = result.head;
-      this.#tree.adopt(result.head.size, result.partial);
-      for (const [id, seq] of result.stored) this.#ids.add(id, seq);
-      this.#ids.setFutureUntil(result.head.futureUntil);
-      const recordedAt = (seq: number): number => this.#storage.segmentOf(seq)?.recordedAtMs ?? Date.now();
-      this.#ids.evict(this.#progress.flushedSeq, recordedAt);
-      outbox.added(result.storedBytes);
-      this.#keys.forgetBefore(result.head.epoch);
-      void this.#alarm.arm();
-    }
-    return result;
-  }
-
-  #setProgress(change: Partial<Progress>): void {
-    this.#progress = { ...this.#progress, ...change };
-    this.#storage.setProgress(this.#progress);
-  }
-
-  /** Whether D1 or R2 lack something of the log. */
-  #isDirty(): boolean {
-    const size = this.#head?.size ?? 0;
-    const unmirrored = this.#progress.mirroredSize < size && this.#stopped() === null;
-    return unmirrored || this.#progress.flushedSeq < size;
-  }
-
-  /** The head for a reader: after a rotation that no commit came to yet, it is signed once more. */
-  #headView(): HeadView {
-    const stored = this.#storage.head();
-    const { origin } = this.#requireOpen();
-    const restated = stored === null ? null : restatedHead(nativeCrypto, origin, stored, this.#keys);
-    if (restated !== null) {
-      this.#storage.setHead(restated);
-      this.#head = restated;
-      this.#keys.forgetBefore(restated.epoch);
-      // R2 holds a head of this size, but not this one.
-      const mirroredSize = Math.min(this.#progress.mirroredSize, Math.max(0, restated.size - 1));
-      this.#setProgress({ mirroredSize });
-      void this.#alarm.arm();
-    }
-    return headView(restated ?? stored, this.#keys, this.#progress.mirroredSize);
+    if (this.#core.isDirty() || !done) await this.#core.alarm.arm();
   }
 }
