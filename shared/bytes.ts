@@ -12,6 +12,9 @@ const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const HEX_DIGIT = new TextEncoder().encode("0123456789abcdef");
 const HEX_VALUE = new Uint8Array(128);
 for (let i = 0; i < 16; i++) HEX_VALUE["0123456789abcdef".charCodeAt(i)] = i;
+/** 0 for the hex digits. */
+const NOT_HEX = new Uint8Array(128).fill(1);
+for (const digit of HEX_DIGIT) NOT_HEX[digit] = 0;
 const HEX: readonly string[] = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
 
 /** UTF-8 bytes of the text (unpaired surrogates become U+FFFD, as in the platform's encoder). */
@@ -55,6 +58,13 @@ export function equalsHex(bytes: Uint8Array, text: string): boolean {
   return true;
 }
 
+/** Whether a part of the text is lower-case hex digits. A loop: on short texts a regular expression takes longer. */
+export function isHex(text: string, from: number, to: number): boolean {
+  let bad = to > text.length ? 1 : 0;
+  for (let i = from; i < to; i++) bad |= NOT_HEX[text.charCodeAt(i)] ?? 1;
+  return bad === 0;
+}
+
 /** Lower-case hex. */
 export function toHex(bytes: Uint8Array): string {
   const native = (bytes as NativeBytes).toHex?.();
@@ -66,7 +76,7 @@ export function toHex(bytes: Uint8Array): string {
 
 /** Bytes of lower-case hex; `length`, where given, is the number of bytes demanded. Throws `RunsealError("bad-hex")`. */
 export function fromHex(text: string, length?: number): Uint8Array {
-  if (text.length % 2 !== 0 || !/^[0-9a-f]*$/.test(text))
+  if (text.length % 2 !== 0 || !isHex(text, 0, text.length))
     throw new RunsealError("bad-hex", "not lower-case hex");
   if (length !== undefined && text.length !== 2 * length) {
     throw new RunsealError("bad-hex", `not ${length} bytes of hex`);
@@ -114,12 +124,23 @@ for (let i = 0; i < 64; i++) {
 }
 
 function decodeBase64(text: string): Uint8Array {
+  const out = new Uint8Array(Math.floor((text.length / 4) * 3));
+  const end = decodeBase64Into(text, out, 0);
+  if (end < 0) throw new RunsealError("bad-base64", "not standard base64 in its canonical form");
+  return out.length === end ? out : out.slice(0, end);
+}
+
+/**
+ * Writes the bytes of standard base64 from a place on; there must be room for three bytes for each four characters.
+ *
+ * @returns where they end; -1 where the text is not base64 in its canonical form
+ */
+export function decodeBase64Into(text: string, out: Uint8Array, start: number): number {
   const { length } = text;
   const padding = text.endsWith("==") ? 2 : text.endsWith("=") ? 1 : 0;
   const digits = length - padding;
-  const out = new Uint8Array((length / 4) * 3 - padding);
   let bad = length % 4 !== 0 || (padding > 0 && length === padding) ? 255 : 0;
-  let at = 0;
+  let at = start;
   let i = 0;
   for (; i + 4 <= digits; i += 4) {
     const a = digit(text, i);
@@ -145,8 +166,7 @@ function decodeBase64(text: string): Uint8Array {
       bad |= (b & 15) === 0 ? 0 : 255;
     }
   }
-  if (bad > 63) throw new RunsealError("bad-base64", "not standard base64 in its canonical form");
-  return out;
+  return bad > 63 ? -1 : at;
 }
 
 function digit(text: string, at: number): number {

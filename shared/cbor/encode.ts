@@ -61,6 +61,12 @@ function refuse(message: string): RunsealError {
   return new RunsealError("bad-cbor-value", message);
 }
 
+/** UTF-8 of a text. Throws `RunsealError("bad-cbor-value")` for an unpaired surrogate, which UTF-8 can't carry. */
+export function wellFormedUtf8(text: string): Uint8Array {
+  if (!(text as unknown as WellFormedString).isWellFormed()) throw refuse("a text has an unpaired surrogate");
+  return utf8(text);
+}
+
 /**
  * Appends items to a growing buffer. It writes what it is told: that a head's count matches the items that follow,
  * and that map keys come in order, is the caller's part.
@@ -171,9 +177,7 @@ export class CborWriter {
   /** A text string. Throws `RunsealError("bad-cbor-value")` for an unpaired surrogate, which UTF-8 can't carry. */
   text(value: string): this {
     if (value.length <= SHORT_TEXT && this.#shortAscii(value)) return this;
-    if (!(value as unknown as WellFormedString).isWellFormed())
-      throw refuse("a text has an unpaired surrogate");
-    const encoded = utf8(value);
+    const encoded = wellFormedUtf8(value);
     this.#reserve(MAX_HEAD + encoded.length);
     this.#head(TEXT, encoded.length);
     return this.raw(encoded);

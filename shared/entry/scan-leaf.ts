@@ -4,8 +4,12 @@
  *
  * @module
  */
+import { equalBytes } from "../bytes.ts";
+import type { SectionName } from "./commitment.ts";
 import { decodeLeaf } from "./decode-leaf.ts";
 import type { Leaf } from "./leaf.ts";
+import { sectionCommitments } from "./leaf.ts";
+import { LeafScanner, NIL, OPAQUE } from "./leaf-scanner.ts";
 import { MAX_FIELDS, MAX_LEAF_BYTES } from "./limits.ts";
 
 /** What a walk needs of a leaf. Views are into the leaf's bytes. */
@@ -13,6 +17,10 @@ export interface ScannedLeaf {
   readonly logId: Uint8Array;
   readonly seq: number;
   readonly prev: Uint8Array;
+  /** Comparisons, which need no view. */
+  hasLogId(bytes: Uint8Array): boolean;
+  hasPrev(bytes: Uint8Array): boolean;
+  hasKey(bytes: Uint8Array): boolean;
   /** Nanoseconds, as two halves of 32 bits: a comparison needs no bigint. */
   readonly timeHigh: number;
   readonly timeLow: number;
@@ -21,220 +29,125 @@ export interface ScannedLeaf {
   readonly hasClient: boolean;
   /** Fields that it commits to. */
   readonly fields: number;
+  /** Whether this is the commitment that the leaf holds for the field. */
+  commits(section: SectionName, name: string, commitment: Uint8Array): boolean;
   /** The whole leaf. */
-  readonly decode: () => Leaf;
+  decode(): Leaf;
 }
 
 /** Array head, tag, and the head of the log id: the first bytes of every leaf. */
 const PREFIX = Uint8Array.from([0x94, 0x70, ...new TextEncoder().encode("runseal.entry.v1"), 0x58, 0x20]);
 
-const NIL = 0xf6;
-const BYTES_32 = 0x20;
-const OPAQUE = 1;
-const NAME = 2;
-const KIND_END = 4;
-
-/** Character classes: of opaque identifiers, of field names and tags, of what follows a kind's dot. */
-const CLASSES = new Uint8Array(256);
-for (let c = 0; c < 128; c++) {
-  const char = String.fromCharCode(c);
-  if (/[A-Za-z0-9._:-]/.test(char)) CLASSES[c] = (CLASSES[c] ?? 0) | OPAQUE;
-  if (/[a-z0-9_.]/.test(char)) CLASSES[c] = (CLASSES[c] ?? 0) | NAME;
-  if (/[A-Za-z0-9_-]/.test(char)) CLASSES[c] = (CLASSES[c] ?? 0) | KIND_END;
+/** Bytes of a head whose argument is below 256, and that argument. */
+function headBytes(head: number | undefined): number {
+  return ((head ?? 0) & 0x1f) < 24 ? 1 : 2;
 }
-const DOT = 0x2e;
 
-const REPORTERS = new Set(["agent", "host", "service", "import"]);
+function argument(bytes: Uint8Array, at: number): number {
+  const low = (bytes[at] ?? 0) & 0x1f;
+  return low < 24 ? low : (bytes[at + 1] ?? 0);
+}
 
-class Scan {
-  readonly bytes: Uint8Array;
-  at = PREFIX.length;
-  /** Turned off by the first thing that is not as it should be. */
-  good = true;
-  high = 0;
-  low = 0;
+/** A leaf's parts, read where they are. */
+class LeafView implements ScannedLeaf {
+  seq = 0;
+  timeHigh = 0;
+  timeLow = 0;
+  epoch = 0;
+  hasClient = false;
+  fields = 0;
+  // Places in the bytes.
+  logIdAt = 0;
+  prevAt = 0;
+  keyAt = 0;
+  actionAt = 0;
+  authorizationAt = 0;
+  outcomeAt = 0;
+  readonly #bytes: Uint8Array;
+  readonly #start: number;
 
-  constructor(bytes: Uint8Array) {
-    this.bytes = bytes;
+  constructor(bytes: Uint8Array, start: number) {
+    this.#bytes = bytes;
+    this.#start = start;
   }
 
-  byte(): number {
-    const value = this.bytes[this.at];
-    this.at += 1;
-    if (value !== undefined) return value;
-    this.good = false;
+  get logId(): Uint8Array {
+    return this.#bytes.subarray(this.logIdAt, this.logIdAt + 32);
+  }
+
+  get prev(): Uint8Array {
+    return this.#bytes.subarray(this.prevAt, this.prevAt + 32);
+  }
+
+  get key(): Uint8Array {
+    return this.#bytes.subarray(this.keyAt, this.keyAt + 32);
+  }
+
+  hasLogId(bytes: Uint8Array): boolean {
+    return this.#has(this.logIdAt, bytes);
+  }
+
+  hasPrev(bytes: Uint8Array): boolean {
+    return this.#has(this.prevAt, bytes);
+  }
+
+  hasKey(bytes: Uint8Array): boolean {
+    return this.#has(this.keyAt, bytes);
+  }
+
+  commits(section: SectionName, name: string, commitment: Uint8Array): boolean {
+    const at = this.#commitmentAt(section, name);
+    return at >= 0 && this.#has(at, commitment);
+  }
+
+  decode(): Leaf {
+    return decodeLeaf(this.#bytes.subarray(this.#start));
+  }
+
+  /** Where the commitment to a field is; -1 where the leaf has none. The bytes were scanned: they are as they must be. */
+  #commitmentAt(section: SectionName, name: string): number {
+    const bytes = this.#bytes;
+    let at = { action: this.actionAt, authorization: this.authorizationAt, outcome: this.outcomeAt }[section];
+    if (section !== "action") {
+      if (bytes[at] === NIL) return -1;
+      at += 1;
+      at += headBytes(bytes[at]) + argument(bytes, at);
+    }
+    const count = argument(bytes, at);
+    at += headBytes(bytes[at]);
+    for (let i = 0; i < count; i++) {
+      const length = argument(bytes, at);
+      at += headBytes(bytes[at]);
+      if (length === name.length && this.#isText(at, name)) return at + length + 2;
+      at += length + 2 + 32;
+    }
     return -1;
   }
 
-  fail(): void {
-    this.good = false;
+  #isText(at: number, text: string): boolean {
+    for (let i = 0; i < text.length; i++) if (this.#bytes[at + i] !== text.charCodeAt(i)) return false;
+    return true;
   }
 
-  /** An unsigned integer in its shortest form, into `high` and `low`. */
-  uint(): void {
-    const head = this.byte();
-    this.high = 0;
-    if (head < 24) this.low = head;
-    else if (head === 24) {
-      this.low = this.byte();
-      if (this.low < 24) this.fail();
-    } else if (head === 25) {
-      this.low = this.byte() * 256 + this.byte();
-      if (this.low < 0x100) this.fail();
-    } else if (head === 26) {
-      this.low = this.#word();
-      if (this.low < 0x1_0000) this.fail();
-    } else if (head === 27) {
-      this.high = this.#word();
-      this.low = this.#word();
-      if (this.high === 0) this.fail();
-    } else this.fail();
-  }
-
-  #word(): number {
-    return ((this.byte() * 256 + this.byte()) * 256 + this.byte()) * 256 + this.byte();
-  }
-
-  /** An unsigned integer up to 2^53 - 1. */
-  small(): number {
-    this.uint();
-    const value = this.high * 0x1_0000_0000 + this.low;
-    if (!Number.isSafeInteger(value)) this.fail();
-    return value;
-  }
-
-  /** A byte string of 32 bytes: where it starts. */
-  bytes32(): number {
-    if (this.byte() !== 0x58 || this.byte() !== BYTES_32) this.fail();
-    const start = this.at;
-    this.at += 32;
-    return start;
-  }
-
-  /** The length of a text string. */
-  textLength(head: number): number {
-    if (head >= 0x60 && head < 0x78) return head - 0x60;
-    const length = head === 0x78 ? this.byte() : 0;
-    if (length < 24) this.fail();
-    return length;
-  }
-
-  /** A text of 1 to `most` characters of a class. */
-  text(charClass: number, most: number, head = this.byte()): void {
-    const length = this.textLength(head);
-    if (length < 1 || length > most) this.fail();
-    const end = this.at + length;
-    const { bytes } = this;
-    for (let i = this.at; i < end; i++) {
-      if (((CLASSES[bytes[i] ?? 255] ?? 0) & charClass) === 0) this.good = false;
-    }
-    this.at = end;
-  }
-
-  textOrNil(): void {
-    const head = this.byte();
-    if (head !== NIL) this.text(OPAQUE, 128, head);
-  }
-
-  /** A kind: words of names, then of whatever a kind may end in, with single dots between. */
-  kind(): void {
-    const length = this.textLength(this.byte());
-    if (length > 128) this.fail();
-    const end = this.at + length;
-    let first = true;
-    let word = 0;
-    for (let i = this.at; i < end; i++) {
-      const c = this.bytes[i] ?? 255;
-      if (c === DOT) {
-        if (word === 0) this.good = false;
-        word = 0;
-        first = false;
-      } else {
-        word += 1;
-        const wanted = first ? NAME : KIND_END;
-        if (((CLASSES[c] ?? 0) & wanted) === 0) this.good = false;
-      }
-    }
-    if (first || word === 0) this.fail();
-    this.at = end;
-  }
-
-  reporter(): void {
-    const length = this.textLength(this.byte());
-    let text = "";
-    for (let i = 0; i < length && i < 8; i++) text += String.fromCharCode(this.bytes[this.at + i] ?? 0);
-    if (!REPORTERS.has(text)) this.fail();
-    this.at += length;
-  }
-
-  /** A map of commitments: how many. Names come in the order of their encoded bytes. */
-  commitments(): number {
-    const head = this.byte();
-    const count = head >= 0xa0 && head < 0xb8 ? head - 0xa0 : head === 0xb8 ? this.byte() : -1;
-    if (count < 0 || (head === 0xb8 && count < 24)) this.fail();
-    let previous = 0;
-    let previousEnd = 0;
-    for (let i = 0; i < count && this.good; i++) {
-      const start = this.at;
-      this.text(NAME, 64);
-      if (previousEnd > 0 && !this.#after(previous, previousEnd, start, this.at)) this.fail();
-      previous = start;
-      previousEnd = this.at;
-      this.bytes32();
-    }
-    return count;
-  }
-
-  #after(a: number, aEnd: number, b: number, bEnd: number): boolean {
-    const { bytes } = this;
-    const length = Math.min(aEnd - a, bEnd - b);
-    for (let i = 0; i < length; i++) {
-      const difference = (bytes[b + i] ?? 0) - (bytes[a + i] ?? 0);
-      if (difference !== 0) return difference > 0;
-    }
-    return bEnd - b > aEnd - a;
-  }
-
-  tagged(): number {
-    const head = this.byte();
-    if (head === NIL) return 0;
-    if (head !== 0x82) this.fail();
-    this.text(NAME, 64);
-    return this.commitments();
-  }
-
-  actor(): void {
-    const head = this.byte();
-    if (head === NIL) return;
-    if (head !== 0x83) this.fail();
-    this.text(OPAQUE, 128);
-    this.text(OPAQUE, 128);
-    if (this.bytes[this.at] === NIL) this.at += 1;
-    else this.bytes32();
-  }
-
-  client(): boolean {
-    const head = this.byte();
-    if (head === NIL) return false;
-    if (head !== 0x82) this.fail();
-    this.bytes32();
-    if (this.byte() !== 0x58 || this.byte() !== 64) this.fail();
-    this.at += 64;
+  #has(at: number, other: Uint8Array): boolean {
+    if (other.length !== 32) return false;
+    for (let i = 0; i < 32; i++) if (this.#bytes[at + i] !== other[i]) return false;
     return true;
   }
 }
 
-function scan(bytes: Uint8Array): ScannedLeaf | null {
-  if (bytes.length > MAX_LEAF_BYTES) return null;
-  for (let i = 0; i < PREFIX.length; i++) if (bytes[i] !== PREFIX[i]) return null;
-  const s = new Scan(bytes);
-  const logId = s.at;
+function scan(bytes: Uint8Array, start: number): ScannedLeaf | null {
+  if (bytes.length - start > MAX_LEAF_BYTES) return null;
+  for (let i = 0; i < PREFIX.length; i++) if (bytes[start + i] !== PREFIX[i]) return null;
+  const leaf = new LeafView(bytes, start);
+  const s = new LeafScanner(bytes, start + PREFIX.length);
+  leaf.logIdAt = s.at;
   s.at += 32;
-  const seq = s.small();
-  const prev = s.bytes32();
+  leaf.seq = s.small();
+  leaf.prevAt = s.bytes32();
   s.uint();
-  const timeHigh = s.high;
-  const timeLow = s.low;
+  leaf.timeHigh = s.high;
+  leaf.timeLow = s.low;
   if (bytes[s.at] === NIL) s.at += 1;
   else s.uint();
   s.text(OPAQUE, 128);
@@ -247,23 +160,17 @@ function scan(bytes: Uint8Array): ScannedLeaf | null {
   if (s.byte() !== 0x82 || s.byte() !== 0x50) s.fail();
   s.at += 16;
   s.reporter();
-  const fields = s.commitments() + s.tagged() + s.tagged();
-  const hasClient = s.client();
-  const epoch = s.small();
-  const key = s.bytes32();
-  if (!s.good || s.at !== bytes.length || seq < 1 || fields > MAX_FIELDS) return null;
-  return {
-    logId: bytes.subarray(logId, logId + 32),
-    seq,
-    prev: bytes.subarray(prev, prev + 32),
-    timeHigh,
-    timeLow,
-    epoch,
-    key: bytes.subarray(key, key + 32),
-    hasClient,
-    fields,
-    decode: () => decodeLeaf(bytes),
-  };
+  leaf.actionAt = s.at;
+  const action = s.commitments();
+  leaf.authorizationAt = s.at;
+  const authorization = s.tagged();
+  leaf.outcomeAt = s.at;
+  leaf.fields = action + authorization + s.tagged();
+  leaf.hasClient = s.client();
+  leaf.epoch = s.small();
+  leaf.keyAt = s.bytes32();
+  if (!s.good || s.at !== bytes.length || leaf.seq < 1 || leaf.fields > MAX_FIELDS) return null;
+  return leaf;
 }
 
 /** What the decoder found, in the scanner's form. */
@@ -278,14 +185,21 @@ function ofDecoded(leaf: Leaf): ScannedLeaf {
     key: leaf.key,
     hasClient: leaf.client !== null,
     fields: leaf.action.size + (leaf.authorization?.fields.size ?? 0) + (leaf.outcome?.fields.size ?? 0),
+    hasLogId: (bytes) => equalBytes(leaf.logId, bytes),
+    hasPrev: (bytes) => equalBytes(leaf.prev, bytes),
+    hasKey: (bytes) => equalBytes(leaf.key, bytes),
+    commits: (section, name, commitment) => {
+      const held = sectionCommitments(leaf, section).get(name);
+      return held !== undefined && equalBytes(held, commitment);
+    },
     decode: () => leaf,
   };
 }
 
-/** The leaf in these bytes. Throws what `decodeLeaf` throws. */
-export function scanLeaf(bytes: Uint8Array): ScannedLeaf {
-  return scan(bytes) ?? ofDecoded(decodeLeaf(bytes));
+/** The leaf in these bytes, from `start` on. Throws what `decodeLeaf` throws. */
+export function scanLeaf(bytes: Uint8Array, start = 0): ScannedLeaf {
+  return scan(bytes, start) ?? ofDecoded(decodeLeaf(bytes.subarray(start)));
 }
 
 /** For the test that holds the two against each other: null where the scanner leaves the leaf to the decoder. */
-export const scanAlone: (bytes: Uint8Array) => ScannedLeaf | null = scan;
+export const scanAlone = (bytes: Uint8Array): ScannedLeaf | null => scan(bytes, 0);

@@ -101,6 +101,24 @@ export class RightEdge {
     return completed;
   }
 
+  /**
+   * Appends a leaf by its hash, which the edge keeps: for whoever needs the root alone, and never writes to the hash.
+   *
+   * @throws `RunsealError("bad-hash")`; `RunsealError("out-of-range")` for a tree of 2^53 - 1 leaves
+   */
+  grow(leafHash: Uint8Array): void {
+    checkHash(leafHash);
+    checkAscend(this.#size, this.#size + 1);
+    let top = leafHash;
+    for (let index = this.#size; index % 2 === 1; index = (index - 1) / 2) {
+      const left = this.#hashes.pop();
+      if (left === undefined) break; // there is one for each bit of the size
+      top = nodeHash(this.#crypto, left, top);
+    }
+    this.#hashes.push(top);
+    this.#size += 1;
+  }
+
   /** Root of the tree, 32 bytes; of the empty tree, SHA-256 of nothing. O(log n). */
   root(): Uint8Array {
     return foldNodes(this.#crypto, this.#hashes);

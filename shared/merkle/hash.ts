@@ -15,7 +15,8 @@ export const EMPTY_ROOT: Uint8Array = fromHex(
   "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
 );
 
-const LEAF_PREFIX = 0x00;
+/** What a leaf's hash takes in front of the leaf. */
+export const LEAF_PREFIX = 0x00;
 const NODE_PREFIX = 0x01;
 
 // Hashing is synchronous and keeps nothing, so that one buffer serves every call.

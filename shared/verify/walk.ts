@@ -23,6 +23,8 @@ export interface FoundLeaf {
   /** The place at which it was found. */
   readonly seq: number;
   readonly leaf: Uint8Array;
+  /** Whether the leaf stands behind the byte that its hash takes in front of it: it saves a copy. */
+  readonly prefixed?: boolean;
   /** The leaf hash that is recorded beside it, hex. */
   readonly recordedHash?: string;
   /** The leaf hash that a signed head proves for this place. */
@@ -49,7 +51,8 @@ export class LogWalker {
   /** The places that the last gap left out: an entry that turns up there later is out of order, not a second one. */
   #missing = { from: 0, to: 0 };
   #lastEpoch = -1;
-  #lastTime = { high: 0, low: 0 };
+  #lastHigh = 0;
+  #lastLow = 0;
   /** The last audit key that held its role, and at which epoch: most leaves carry the same one. */
   #goodKey: { readonly key: Uint8Array; readonly epoch: number } | null = null;
   #checked = 0;
@@ -85,7 +88,7 @@ export class LogWalker {
   add(found: FoundLeaf): ScannedLeaf | null {
     this.#checked += 1;
     const { crypto } = this.#options;
-    const hash = leafHash(crypto, found.leaf);
+    const hash = found.prefixed === true ? crypto.sha256(found.leaf) : leafHash(crypto, found.leaf);
     if (!this.#inOrder(found.seq, hash)) return null;
     const sound = this.#checkHash(found, hash);
     const leaf = this.#scan(found);
@@ -185,7 +188,7 @@ export class LogWalker {
 
   #scan(found: FoundLeaf): ScannedLeaf | null {
     try {
-      return scanLeaf(found.leaf);
+      return scanLeaf(found.leaf, found.prefixed === true ? 1 : 0);
     } catch (error) {
       if (!(error instanceof RunsealError)) throw error;
       const unsupported = error.code === "unsupported-leaf";
@@ -196,7 +199,7 @@ export class LogWalker {
 
   #checkLeaf(seq: number, leaf: ScannedLeaf): void {
     const { logId } = this.#options;
-    if (!equalBytes(leaf.logId, logId)) {
+    if (!leaf.hasLogId(logId)) {
       this.#issue(seq, "log-id-mismatch", "the leaf belongs to another log", toHex(logId), toHex(leaf.logId));
     }
     if (leaf.seq !== seq) {
@@ -207,7 +210,7 @@ export class LogWalker {
         String(seq),
         String(leaf.seq),
       );
-    } else if (this.#prev !== null && !equalBytes(leaf.prev, this.#prev)) {
+    } else if (this.#prev !== null && !leaf.hasPrev(this.#prev)) {
       this.#issue(
         seq,
         "broken-link",
@@ -218,19 +221,19 @@ export class LogWalker {
     }
     if (leaf.epoch < this.#lastEpoch) this.#issue(seq, "epoch-regression", "the registry epoch goes back");
     const { timeHigh: high, timeLow: low } = leaf;
-    const last = this.#lastTime;
-    if (high < last.high || (high === last.high && low < last.low)) {
+    if (high < this.#lastHigh || (high === this.#lastHigh && low < this.#lastLow)) {
       this.#issue(seq, "time-regression", "recorded_at goes back");
     }
     this.#lastEpoch = leaf.epoch;
-    this.#lastTime = { high, low };
+    this.#lastHigh = high;
+    this.#lastLow = low;
     this.#checkKey(seq, leaf);
     if (leaf.hasClient) this.#checkClient(seq, leaf.decode());
   }
 
   #checkKey(seq: number, leaf: ScannedLeaf): void {
     const good = this.#goodKey;
-    if (good !== null && good.epoch === leaf.epoch && equalBytes(good.key, leaf.key)) return;
+    if (good !== null && good.epoch === leaf.epoch && leaf.hasKey(good.key)) return;
     if (this.#options.registry.holds(ROLES.audit, leaf.key, leaf.epoch)) {
       this.#goodKey = { key: leaf.key.slice(), epoch: leaf.epoch };
       return;

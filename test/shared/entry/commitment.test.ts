@@ -55,6 +55,28 @@ describe("a commitment", () => {
     }
   });
 
+  it("is of the CBOR of its parts, whatever the length and the alphabet of the text", () => {
+    const committer = new FieldCommitter(nativeCrypto);
+    const salt = Uint8Array.from({ length: 16 }, (_, i) => i);
+    for (const length of [0, 1, 23, 24, 255, 256, 511, 512, 513, 65_535, 65_536, 70_000]) {
+      for (const text of [
+        "y".repeat(length),
+        `${"y".repeat(Math.max(0, length - 1))}\u00e9`,
+        "\u{1F600}".repeat(length >> 2),
+      ]) {
+        const encoded = encode(["runseal.field.v1", "outcome", "result", salt, text]);
+        const { commitment } = committer.commit("outcome", "result", salt, text);
+        expect([length, toHex(commitment)]).toEqual([length, toHex(nativeCrypto.sha256(encoded))]);
+      }
+    }
+  });
+
+  it("is refused for a salt of another length and for an unpaired surrogate", () => {
+    const committer = new FieldCommitter(nativeCrypto);
+    expect(() => committer.commit("action", "a", new Uint8Array(15), "1")).toThrow(RunsealError);
+    expect(() => committer.commit("action", "a", new Uint8Array(16), '"\ud800"')).toThrow(RunsealError);
+  });
+
   it("gives the vectors", () => {
     const vectors =
       readVectors<

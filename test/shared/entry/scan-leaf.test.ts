@@ -1,8 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { concat } from "../../../shared/bytes.ts";
+import type { SectionName } from "../../../shared/entry/commitment.ts";
+import { SECTIONS } from "../../../shared/entry/commitment.ts";
 import { decodeLeaf } from "../../../shared/entry/decode-leaf.ts";
 import type { Leaf } from "../../../shared/entry/leaf.ts";
-import { encodeLeaf, REPORTERS } from "../../../shared/entry/leaf.ts";
+import { encodeLeaf, REPORTERS, sectionCommitments } from "../../../shared/entry/leaf.ts";
 import type { ScannedLeaf } from "../../../shared/entry/scan-leaf.ts";
 import { scanAlone, scanLeaf } from "../../../shared/entry/scan-leaf.ts";
 
@@ -43,6 +46,9 @@ function facts(leaf: ScannedLeaf): unknown[] {
     value instanceof Uint8Array ? [...value] : value,
   );
 }
+
+/** What is behind `start` bytes is the leaf. */
+const behind = (start: number, leaf: Uint8Array) => concat(new Uint8Array(start).fill(9), leaf);
 
 function factsOfDecoded(leaf: Leaf): unknown[] {
   const count = leaf.action.size + (leaf.authorization?.fields.size ?? 0) + (leaf.outcome?.fields.size ?? 0);
@@ -93,6 +99,59 @@ describe("the leaf scanner", () => {
   it("says what the decoder says of bytes that are no leaf", () => {
     expect(() => scanLeaf(new Uint8Array([0x94]))).toThrow(
       expect.objectContaining({ code: "malformed-cbor" }),
+    );
+  });
+});
+
+describe("a scanned leaf", () => {
+  it("stands anywhere in its bytes", () => {
+    fc.assert(
+      fc.property(leaves, fc.integer({ min: 0, max: 3 }), (leaf, start) => {
+        const scanned = scanLeaf(behind(start, encodeLeaf(leaf)), start);
+        expect(facts(scanned)).toEqual(factsOfDecoded(leaf));
+        expect(scanned.decode()).toEqual(leaf);
+      }),
+    );
+  });
+
+  it("has its own log id, link and key, and no other", () => {
+    fc.assert(
+      fc.property(leaves, fc.integer({ min: 0, max: 31 }), (leaf, at) => {
+        const scanned = scanLeaf(encodeLeaf(leaf));
+        const other = (bytes: Uint8Array) => bytes.with(at, (bytes[at] ?? 0) ^ 1);
+        expect([scanned.hasLogId(leaf.logId), scanned.hasPrev(leaf.prev), scanned.hasKey(leaf.key)]).toEqual([
+          true,
+          true,
+          true,
+        ]);
+        expect([
+          scanned.hasLogId(other(leaf.logId)),
+          scanned.hasPrev(other(leaf.prev)),
+          scanned.hasKey(other(leaf.key)),
+        ]).toEqual([false, false, false]);
+        expect(scanned.hasKey(leaf.key.subarray(1))).toBe(false);
+      }),
+    );
+  });
+
+  it("commits to the fields that the decoder finds, with the commitments that it finds, and to no others", () => {
+    fc.assert(
+      fc.property(leaves, name, bytes(32), fc.nat(2), (leaf, absent, random, start) => {
+        const scanned = scanLeaf(behind(start, encodeLeaf(leaf)), start);
+        for (const section of SECTIONS as readonly SectionName[]) {
+          const held = sectionCommitments(leaf, section);
+          for (const [field, commitment] of held) {
+            expect(scanned.commits(section, field, commitment)).toBe(true);
+            expect(scanned.commits(section, field, commitment.with(31, (commitment[31] ?? 0) ^ 1))).toBe(
+              false,
+            );
+            for (const near of [`${field}x`, field.slice(0, -1)]) {
+              if (!held.has(near)) expect(scanned.commits(section, near, commitment)).toBe(false);
+            }
+          }
+          if (!held.has(absent)) expect(scanned.commits(section, absent, random)).toBe(false);
+        }
+      }),
     );
   });
 });

@@ -273,4 +273,16 @@ describe("RightEdge", () => {
     expect(huge.append(hash)).toEqual([]);
     expect(huge.toBytes()).toHaveLength(8 + 53 * 32);
   });
+
+  it("grows to the same edge as it does by appending", () => {
+    const appended = new RightEdge(nativeCrypto);
+    const grown = new RightEdge(nativeCrypto);
+    for (const leaf of leafHashes(200)) {
+      appended.append(leaf);
+      grown.grow(leaf);
+      expect(toHex(grown.toBytes())).toBe(toHex(appended.toBytes()));
+      expect(toHex(grown.root())).toBe(toHex(appended.root()));
+    }
+    expect(() => grown.grow(new Uint8Array(31))).toThrow(expect.objectContaining({ code: "bad-hash" }));
+  });
 });
