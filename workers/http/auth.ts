@@ -4,6 +4,7 @@
  *
  * @module
  */
+import type { CallerLimits } from "../../durable-objects/tenant-directory/limits.ts";
 import type { ApiKeyRecord, TenantRecord } from "../../durable-objects/tenant-directory/tenant-directory.ts";
 import { nativeCrypto } from "../../native/crypto.ts";
 import { isScope, type Scope } from "../../shared/api/scopes.ts";
@@ -16,6 +17,8 @@ import { Problem } from "./problem.ts";
 export interface Caller {
   readonly tenant: TenantRecord;
   readonly key: ApiKeyRecord;
+  /** Null where neither the tenant nor the key has any. */
+  readonly limits?: CallerLimits | null;
 }
 
 /** How long an isolate believes that a key is still valid: a revocation takes effect everywhere within it. */

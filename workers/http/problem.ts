@@ -13,6 +13,8 @@ export interface ProblemOptions {
   readonly pointer?: string;
   /** Seconds. */
   readonly retryAfter?: number;
+  /** Further headers of the answer. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** Overrides the code's usual status. */
   readonly status?: number;
   /** Further members of the document. */
@@ -53,7 +55,11 @@ export function problemBody(
 /** The answer. */
 export function problemResponse(code: ProblemCode, options: ProblemOptions, requestId: string): Response {
   const body = problemBody(code, options, requestId);
-  const headers = new Headers({ "content-type": "application/problem+json", "cache-control": "no-store" });
+  const headers = new Headers({
+    ...options.headers,
+    "content-type": "application/problem+json",
+    "cache-control": "no-store",
+  });
   if (options.retryAfter !== undefined) headers.set("retry-after", String(options.retryAfter));
   if (code === "unauthenticated") headers.set("www-authenticate", 'Bearer realm="runseal"');
   return new Response(JSON.stringify(body), { status: Number(body.status), headers });

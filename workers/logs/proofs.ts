@@ -4,6 +4,7 @@
  * @module
  */
 
+import type { HeadView } from "../../durable-objects/principal-log/types.ts";
 import { toHex } from "../../shared/bytes.ts";
 import { formatTlogProof } from "../../shared/note/tlog-proof.ts";
 import { Problem } from "../http/problem.ts";
@@ -18,14 +19,15 @@ export interface EntryProof {
   readonly path: readonly string[];
 }
 
-/** Proofs by sequence number. Throws a 503 problem. */
+/** Proofs by sequence number, under the given head, or the log's own where it is null. Throws a 503 problem. */
 export async function proofsFor(
   log: OpenLog,
   seqs: readonly number[],
+  under: HeadView | null = null,
 ): Promise<ReadonlyMap<number, EntryProof>> {
-  const outcome = await log.stub.inclusion(log.identity, log.epoch, seqs, null);
+  const outcome = await log.stub.inclusion(log.identity, log.epoch, seqs, under?.size ?? null);
   if (!outcome.ok) throw refusal(outcome);
-  const { checkpoint } = outcome.head;
+  const { checkpoint } = under ?? outcome.head;
   return new Map(
     seqs.map((seq, i) => {
       const joined = outcome.paths[i];

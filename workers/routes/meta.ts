@@ -4,6 +4,7 @@
  * @module
  */
 import { z } from "zod";
+import { SERVICE_OBJECT } from "../../durable-objects/tenant-directory/tenant-directory.ts";
 import { openApiDocument } from "../http/openapi.ts";
 import { Problem } from "../http/problem.ts";
 import type { Route } from "../http/route.ts";
@@ -50,14 +51,19 @@ const readyz = openRoute(
     operation: "readyz",
     tag: "service",
     access: "none",
-    summary: "Whether the index and the mirror answer",
+    summary: "Whether D1, R2 and a Durable Object answer",
     answers: { 200: { description: "they do", schema: z.object({ status: z.literal("ready") }) } },
   },
   async ({ env }) => {
     try {
-      await Promise.all([env.DB.prepare("SELECT 1 FROM tenants LIMIT 1").all(), env.MIRROR.head("ready")]);
+      await Promise.all([
+        env.DB.prepare("SELECT 1 FROM tenants LIMIT 1").all(),
+        env.MIRROR.head("ready"),
+        env.TENANT_DIRECTORY.getByName(SERVICE_OBJECT).tenant(),
+      ]);
     } catch {
-      throw new Problem("unavailable", { detail: "the index or the mirror does not answer", retryAfter: 2 });
+      const detail = "the index, the mirror or a Durable Object does not answer";
+      throw new Problem("unavailable", { detail, retryAfter: 2 });
     }
     return json({ status: "ready" });
   },

@@ -46,7 +46,7 @@ const create = tenantRoute(
   async ({ env, caller, body }) => {
     if (!mayUsePrincipal(caller, body.name))
       throw new Problem("forbidden", { detail: "the key is not for this principal" });
-    const { principal, created } = await ensurePrincipal(env, caller.tenant, body.name);
+    const { principal, created } = await ensurePrincipal(env, caller.tenant, body.name, caller.key.id);
     return json(principalOut(caller, principal), created ? 201 : 200);
   },
 );

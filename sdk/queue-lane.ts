@@ -1,0 +1,236 @@
+/**
+ * One principal's part of a queue: what waits, in order, and the loop that sends it, one batch at a time. What failed
+ * for a passing reason is sent again as it is; its ids make that harmless. Whatever can't be kept or is refused becomes
+ * a `host.loss` entry at its place in the order.
+ *
+ * @module
+ */
+import { uuidv7 } from "../shared/ids.ts";
+import { ProblemError } from "./client.ts";
+
+export type LossReason = "queue_full" | "too_large" | "refused";
+
+/** An entry on its way. */
+export interface QueuedEntry {
+  readonly text: string;
+  /** UTF-16 units, as bounded: about bytes. */
+  readonly size: number;
+  /** What the entry is: `own` entries are the queue's, and count against no bound. */
+  readonly own: "loss" | "gap" | null;
+  /** The gap's id, to be forgotten once it is stored. */
+  readonly gapId?: string;
+}
+
+/** Entries that were not kept; grows until it is sent. */
+interface OpenLoss {
+  readonly reason: LossReason;
+  count: number;
+  readonly firstMs: number;
+  lastMs: number;
+}
+
+/** An entry, or a loss that is not an entry yet. */
+type Item = QueuedEntry | OpenLoss;
+
+export interface LaneContext {
+  /** Sends entries as NDJSON; throws `ProblemError`. Answers one result an entry. */
+  readonly send: (texts: readonly string[]) => Promise<readonly SendResult[]>;
+  readonly sleep: (ms: number) => Promise<void>;
+  readonly now: () => number;
+  readonly random: () => number;
+  readonly batchEntries: number;
+  readonly batchBytes: number;
+  readonly lingerMs: number;
+  readonly maxBackoffMs: number;
+  /** To be awaited before anything is sent. */
+  readonly ready: () => Promise<void>;
+  /** Entries left the queue: stored, or refused with the problem. */
+  readonly settled: (entry: QueuedEntry, problem: unknown) => void;
+  /** An attempt failed and will be made again. */
+  readonly failed: (error: unknown, pauseMs: number) => void;
+}
+
+export interface SendResult {
+  /** Null: it is stored. */
+  readonly error: unknown;
+}
+
+const MIN_BACKOFF_MS = 100;
+/** A longer Retry-After is believed for so long; then it is asked for again. */
+const MAX_RETRY_AFTER_MS = 15 * 60_000;
+
+export class Lane {
+  readonly #context: LaneContext;
+  readonly #items: Item[] = [];
+  readonly #waiting: { target: number; readonly resolve: () => void }[] = [];
+  #added = 0;
+  #settled = 0;
+  #running = false;
+  #stopped = false;
+  /** Entries a batch, lowered where the service says that a batch is too large. */
+  #batchEntries: number;
+  /** Sends what there is without waiting for more. */
+  #hurry = false;
+
+  constructor(context: LaneContext) {
+    this.#context = context;
+    this.#batchEntries = context.batchEntries;
+  }
+
+  /** Entries and losses that wait. */
+  get length(): number {
+    return this.#items.length;
+  }
+
+  push(entry: QueuedEntry): void {
+    this.#add(entry);
+    this.#start();
+  }
+
+  /** Notes an entry that is not kept, at this place. */
+  lose(reason: LossReason): void {
+    const nowMs = this.#context.now();
+    const last = this.#items.at(-1);
+    if (last !== undefined && isLoss(last) && last.reason === reason) {
+      last.count += 1;
+      last.lastMs = nowMs;
+    } else this.#add({ reason, count: 1, firstMs: nowMs, lastMs: nowMs });
+    this.#start();
+  }
+
+  /** Resolves once everything that waits now has left the queue. */
+  drained(): Promise<void> {
+    if (this.#settled === this.#added) return Promise.resolve();
+    this.#hurry = true;
+    return new Promise((resolve) => this.#waiting.push({ target: this.#added, resolve }));
+  }
+
+  /** Sends nothing more. */
+  stop(): void {
+    this.#stopped = true;
+  }
+
+  #add(item: Item): void {
+    this.#items.push(item);
+    this.#added += 1;
+  }
+
+  #start(): void {
+    if (this.#running || this.#stopped) return;
+    this.#running = true;
+    void this.#run().finally(() => {
+      this.#running = false;
+      // What came in after the loop's last look.
+      if (this.#items.length > 0) this.#start();
+    });
+  }
+
+  async #run(): Promise<void> {
+    for (let attempt = 0; this.#items.length > 0 && !this.#stopped; ) {
+      if (attempt === 0 && !this.#hurry && this.#items.length < this.#batchEntries)
+        await this.#context.sleep(this.#context.lingerMs);
+      const batch = this.#batch();
+      try {
+        await this.#context.ready();
+        const results = await this.#context.send(batch.map(({ text }) => text));
+        this.#take(batch, results);
+        attempt = 0;
+      } catch (error) {
+        if (this.#isAtFault(error, batch)) {
+          attempt = 0;
+          continue;
+        }
+        attempt += 1;
+        const pause = this.#pause(error, attempt);
+        this.#context.failed(error, pause);
+        await this.#context.sleep(pause);
+      }
+    }
+  }
+
+  /** The next entries, as many as one request takes; a loss among them is closed and becomes an entry. */
+  #batch(): QueuedEntry[] {
+    const batch: QueuedEntry[] = [];
+    let bytes = 0;
+    for (const [i, item] of this.#items.entries()) {
+      const entry = isLoss(item) ? this.#close(i, item) : item;
+      if (
+        batch.length > 0 &&
+        (batch.length >= this.#batchEntries || bytes + entry.size > this.#context.batchBytes)
+      )
+        break;
+      batch.push(entry);
+      bytes += entry.size;
+    }
+    return batch;
+  }
+
+  /** From here on its text stays as it is, id included: it may be sent more than once. */
+  #close(at: number, { reason, count, firstMs, lastMs }: OpenLoss): QueuedEntry {
+    const time = (ms: number): string => new Date(ms).toISOString();
+    const text = JSON.stringify({
+      id: uuidv7(this.#context.now(), crypto.getRandomValues(new Uint8Array(16))),
+      kind: "host.loss",
+      action: { calls: { count, first_at: time(firstMs), last_at: time(lastMs) }, reason },
+    });
+    const entry: QueuedEntry = { text, size: text.length, own: "loss" };
+    this.#items[at] = entry;
+    return entry;
+  }
+
+  /** Takes a batch out that was answered. */
+  #take(batch: readonly QueuedEntry[], results: readonly SendResult[]): void {
+    if (results.length !== batch.length)
+      throw new ProblemError(0, { title: "the answer does not have one result for each entry" });
+    this.#items.splice(0, batch.length);
+    let refused = 0;
+    batch.forEach((entry, i) => {
+      const error = results[i]?.error ?? null;
+      if (error !== null && entry.own === null) refused += 1;
+      this.#context.settled(entry, error);
+    });
+    this.#hurry = this.#items.length > 0 && this.#waiting.length > 0;
+    if (refused > 0) {
+      // Before whatever else waits, and whoever waits for those waits for this, too.
+      const nowMs = this.#context.now();
+      this.#items.unshift({ reason: "refused", count: refused, firstMs: nowMs, lastMs: nowMs });
+      this.#added += 1;
+      for (const waiting of this.#waiting) waiting.target += 1;
+      this.#hurry = this.#waiting.length > 0;
+    }
+    this.#settled += batch.length;
+    for (let i = this.#waiting.length - 1; i >= 0; i--) {
+      const waiting = this.#waiting[i];
+      if (waiting === undefined || waiting.target > this.#settled) continue;
+      this.#waiting.splice(i, 1);
+      waiting.resolve();
+    }
+  }
+
+  /**
+   * Whether the request itself is what is wrong: then it is cut in halves until the entry is alone that is at fault, and
+   * that one is refused.
+   */
+  #isAtFault(error: unknown, batch: readonly QueuedEntry[]): boolean {
+    if (!(error instanceof ProblemError) || ![400, 413, 415, 422].includes(error.status)) return false;
+    if (batch.length > 1) {
+      this.#batchEntries = Math.ceil(batch.length / 2);
+      return true;
+    }
+    this.#take(batch, [{ error: error.problem }]);
+    this.#batchEntries = this.#context.batchEntries;
+    return true;
+  }
+
+  /** At least what the service asks for; without that, twice as long each time. A part by chance, so that clients spread. */
+  #pause(error: unknown, attempt: number): number {
+    const { maxBackoffMs, random } = this.#context;
+    const asked = error instanceof ProblemError ? error.retryAfter : null;
+    if (asked !== null) return Math.min(MAX_RETRY_AFTER_MS, asked * 1000) * (1 + random() / 4);
+    return Math.min(maxBackoffMs, MIN_BACKOFF_MS * 2 ** Math.min(attempt, 20)) * (0.5 + random() / 2);
+  }
+}
+
+function isLoss(item: Item): item is OpenLoss {
+  return "reason" in item;
+}
