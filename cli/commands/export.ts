@@ -22,16 +22,26 @@ export const exportCommand: Command = {
     from: { type: "string", value: "SEQ", help: "first entry to include; what is before is there as hashes" },
     to: { type: "string", value: "SEQ", help: "last entry to include" },
     "no-content": { type: "boolean", help: "leave the values out: leaves and proofs alone" },
+    disclose: {
+      type: "string",
+      value: "FIELDS",
+      help: "only these values, as section.name with commas between: action.tool,outcome.result",
+    },
+    recipient: { type: "string", value: "NAME", help: "to whom values are handed out, for the record" },
     ...SERVER_OPTIONS,
   },
   async run(invocation) {
     const { values, note } = invocation;
     const from = positive(values, "from");
     const to = positive(values, "to");
+    const disclose = text(values, "disclose");
+    const recipient = text(values, "recipient");
     const response = await clientOf(invocation).export(required(values, "principal"), {
       ...(from === undefined ? {} : { from }),
       ...(to === undefined ? {} : { to }),
       ...(values["no-content"] === true ? { content: false } : {}),
+      ...(disclose === undefined ? {} : { disclose }),
+      ...(recipient === undefined ? {} : { recipient }),
     });
     if (response.body === null) return EXIT.usage;
     const file = text(values, "out");

@@ -10,7 +10,7 @@ import type { CryptoPort } from "../../shared/crypto/port.ts";
 import type { SectionName } from "../../shared/entry/commitment.ts";
 import { commitField, SECTIONS } from "../../shared/entry/commitment.ts";
 import type { FieldTexts } from "../../shared/entry/content.ts";
-import { splitSections } from "../../shared/entry/content.ts";
+import { hasErased, splitSections } from "../../shared/entry/content.ts";
 import { decodeLeaf } from "../../shared/entry/decode-leaf.ts";
 import type { Leaf } from "../../shared/entry/leaf.ts";
 import { LeafSealer, sectionCommitments } from "../../shared/entry/leaf.ts";
@@ -27,14 +27,14 @@ const NO_TEXTS: FieldTexts = new Map();
 
 function contentOf(row: string): { values: FieldTexts; salts: FieldTexts } | null {
   const { values, salts } = parseRow(row);
-  return values === null || salts === null
+  return values === null || salts === null || hasErased(values)
     ? null
     : { values: splitSections(values), salts: splitSections(salts) };
 }
 
 /**
  * Names what differs between a stored entry and one sent again under its id: JSON pointers to members, sorted as the
- * entry is written, never a value. Empty: they are the same. `"erased"`: the stored content is gone.
+ * entry is written, never a value. Empty: they are the same. `"erased"`: some of the stored content is gone.
  *
  * @param form whether the first bytes of the stored entry are a leaf or a body alone
  */

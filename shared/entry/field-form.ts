@@ -1,7 +1,8 @@
 /**
  * The forms in which a field may stand in JSON (design section 3, "Commitment"): its plain value; a commitment in place
  * of a value, `{"$commitment": "<hex>"}`; a value with the sender's own salt, `{"$value": ..., "$salt": "<hex>"}`, or
- * without one, which is how a value is sent that looks like one of these forms itself.
+ * without one, which is how a value is sent that looks like one of these forms itself. In answers a field that was erased
+ * is `{"$erased": true, "$commitment": "<hex>"}`; nobody sends that.
  *
  * @module
  */
@@ -10,7 +11,7 @@ import { JsonReader } from "../json/reader.ts";
 import { COMMITMENT_BYTES, SALT_BYTES } from "./commitment.ts";
 import { refuse } from "./entry-error.ts";
 
-const MEMBERS: readonly string[] = ["$commitment", "$value", "$salt"];
+const MEMBERS: readonly string[] = ["$commitment", "$value", "$salt", "$erased"];
 
 /** A field as it was sent: its canonical text with the sender's salt or none, or a commitment alone. */
 export type FieldForm =
@@ -21,7 +22,10 @@ export type FieldForm =
 export function mayBeSpecial(text: string): boolean {
   return (
     text.startsWith("{") &&
-    (text.includes('"$value"') || text.includes('"$commitment"') || text.includes('"$salt"'))
+    (text.includes('"$value"') ||
+      text.includes('"$commitment"') ||
+      text.includes('"$salt"') ||
+      text.includes('"$erased"'))
   );
 }
 

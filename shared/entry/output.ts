@@ -7,8 +7,8 @@ import { toHex } from "../bytes.ts";
 import { formatTime } from "../time.ts";
 import type { SectionName } from "./commitment.ts";
 import { SECTIONS } from "./commitment.ts";
-import type { FieldTexts } from "./content.ts";
-import { splitSections } from "./content.ts";
+import type { SplitContent } from "./content.ts";
+import { splitContent } from "./content.ts";
 import { writeFieldForm } from "./field-form.ts";
 import type { Leaf } from "./leaf.ts";
 import { sectionCommitments } from "./leaf.ts";
@@ -29,16 +29,24 @@ const TAG_MEMBER: Readonly<Record<SectionName, string | null>> = {
   outcome: "status",
 };
 
-function sectionText(section: SectionName, tag: string | null, leaf: Leaf, values: FieldTexts): string {
-  const texts = values.get(section);
+/** `content` is null where all was erased. */
+function sectionText(
+  section: SectionName,
+  tag: string | null,
+  leaf: Leaf,
+  content: SplitContent | null,
+): string {
+  const texts = content?.texts.get(section);
   const members: string[] = [];
   const tagMember = TAG_MEMBER[section];
   if (tagMember !== null && tag !== null) members.push(`"${tagMember}":${JSON.stringify(tag)}`);
   if (texts !== undefined)
     for (const [name, text] of texts) members.push(`"${name}":${writeFieldForm(text)}`);
   for (const [name, commitment] of sectionCommitments(leaf, section)) {
-    // A field without its value (never sent, or erased) shows as what was committed.
-    if (texts?.has(name) !== true) members.push(`"${name}":{"$commitment":"${toHex(commitment)}"}`);
+    // A field without its value shows as what was committed.
+    if (texts?.has(name) === true) continue;
+    const erased = content === null || content.erased.get(section)?.has(name) === true;
+    members.push(`"${name}":{${erased ? '"$erased":true,' : ""}"$commitment":"${toHex(commitment)}"}`);
   }
   return `{${members.join(",")}}`;
 }
@@ -49,7 +57,7 @@ export function entryText(
   leaf: Leaf,
   extra: Readonly<Record<string, string>> = {},
 ): string {
-  const values = stored.content === null ? new Map() : splitSections(stored.content);
+  const content = stored.content === null ? null : splitContent(stored.content);
   const members: [string, string][] = [
     ["seq", String(stored.seq)],
     ["hash", JSON.stringify(stored.hash)],
@@ -78,7 +86,7 @@ export function entryText(
   for (const section of SECTIONS) {
     const tag = section === "action" ? null : (leaf[section]?.tag ?? null);
     if (section !== "action" && tag === null) continue;
-    members.push([section, sectionText(section, tag, leaf, values)]);
+    members.push([section, sectionText(section, tag, leaf, content)]);
   }
   if (leaf.client !== null) {
     members.push([

@@ -9,6 +9,7 @@ import { toHex } from "../bytes.ts";
 import type { CryptoPort } from "../crypto/port.ts";
 import type { JsonReader } from "../json/reader.ts";
 import { kindSpec, validateEntrySections } from "../kinds/catalogue.ts";
+import { toolColumn } from "./columns.ts";
 import type { SectionName } from "./commitment.ts";
 import { FieldCommitter, SALT_BYTES, SECTIONS } from "./commitment.ts";
 import type { Draft, SectionDraft } from "./draft.ts";
@@ -162,13 +163,6 @@ function taggedOf(
   return tag === undefined || tag === null ? null : { tag, fields: committed.get(section) ?? NO_FIELDS };
 }
 
-/** The tool's name, where it is sent as a plain string short enough to be an index value. */
-function toolOf(draft: Draft): string | undefined {
-  const text = draft.sections.get("action")?.texts.get("tool");
-  if (text === undefined || text.length > 1024 || !text.startsWith('"')) return undefined;
-  return JSON.parse(text) as string;
-}
-
 function rowOf(body: LeafBody, draft: Draft, values: string, salts: string): string {
   const columns = JSON.stringify({
     i: body.id,
@@ -177,7 +171,7 @@ function rowOf(body: LeafBody, draft: Draft, values: string, salts: string): str
     r: body.run ?? undefined,
     p: body.step ?? undefined,
     c: body.call ?? undefined,
-    o: toolOf(draft),
+    o: toolColumn(draft.sections.get("action")?.texts.get("tool")),
     u: body.outcome?.tag,
   });
   return formatRow({ columns, values, salts });

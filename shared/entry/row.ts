@@ -6,7 +6,8 @@
  */
 import { RunsealError } from "../errors.ts";
 
-const SEPARATOR = "\u0001";
+/** Stands between the parts. */
+export const ROW_SEPARATOR = "\u0001";
 
 export interface EntryRowText {
   /** A JSON object: i id, k kind, e session, r run, p step, c call, o tool, u status. */
@@ -18,12 +19,12 @@ export interface EntryRowText {
 }
 
 export function formatRow({ columns, values, salts }: EntryRowText): string {
-  return `${columns}${SEPARATOR}${values ?? ""}${SEPARATOR}${salts ?? ""}`;
+  return `${columns}${ROW_SEPARATOR}${values ?? ""}${ROW_SEPARATOR}${salts ?? ""}`;
 }
 
 /** The parts of a row. Throws `RunsealError("malformed-content")`. */
 export function parseRow(row: string): EntryRowText {
-  const [columns, values, salts, ...more] = row.split(SEPARATOR);
+  const [columns, values, salts, ...more] = row.split(ROW_SEPARATOR);
   if (columns === undefined || values === undefined || salts === undefined || more.length > 0) {
     throw new RunsealError("malformed-content", "a stored row is not of the form that it was stored in");
   }

@@ -5,7 +5,7 @@
  */
 import { toHex } from "../bytes.ts";
 import type { SectionName } from "./commitment.ts";
-import { splitSections } from "./content.ts";
+import { splitContent } from "./content.ts";
 import type { Leaf } from "./leaf.ts";
 import { sectionCommitments } from "./leaf.ts";
 import type { EntryView, FieldView, FieldViews } from "./view.ts";
@@ -13,18 +13,16 @@ import type { EntryView, FieldView, FieldViews } from "./view.ts";
 /**
  * The view of an entry.
  *
- * @param content the values as stored (see content.ts); null once erased
+ * @param content the values as stored (see content.ts), with the names of what was erased; null where all was
  */
 export function viewOf(leaf: Leaf, hash: string, content: string | null): EntryView {
-  const texts = content === null ? null : splitSections(content);
+  const split = content === null ? null : splitContent(content);
   const fields = (section: SectionName): FieldViews => {
     const out = new Map<string, FieldView>();
     for (const name of sectionCommitments(leaf, section).keys()) {
-      const text = texts?.get(section)?.get(name);
-      out.set(
-        name,
-        text === undefined ? { missing: texts === null ? "erased" : "commitment-only" } : { text },
-      );
+      const text = split?.texts.get(section)?.get(name);
+      const erased = split === null || split.erased.get(section)?.has(name) === true;
+      out.set(name, text === undefined ? { missing: erased ? "erased" : "commitment-only" } : { text });
     }
     return out;
   };

@@ -55,6 +55,7 @@ describe("a field", () => {
         '{"$value":1}',
         `{"$salt":"x"}`,
         '{"$value":{"$value":null}}',
+        '{"$erased":true}',
       ),
     );
     fc.assert(
@@ -81,6 +82,8 @@ describe("a field", () => {
     ['{"$value":1,"x":1}', "/action/f"],
     [`{"$value":1,"$salt":"${SALT}00"}`, "/action/f/$salt"],
     ['{"$value":1,"$salt":1}', "/action/f/$salt"],
+    ['{"$erased":true}', "/action/f"],
+    [`{"$erased":true,"$commitment":"${HASH}"}`, "/action/f"],
   ])("is refused as a mixture of the forms: %s", (field, pointer) => {
     expect(refusal(entry(field))).toBe(`invalid-field ${pointer}`);
     // The same names spelled with an escape are the same names.

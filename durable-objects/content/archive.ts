@@ -1,0 +1,147 @@
+/**
+ * Puts the content of archived entries into R2: after each mirror pass, for the entries whose bundles are there. Nothing
+ * of it happens on the way from an append to its receipt.
+ *
+ * The keys are durable before the object is put, and the object's name is random: a put whose answer was lost is made
+ * again under the same name, create-only, and what is there then is what the first one put.
+ *
+ * @module
+ */
+import { Buffer } from "node:buffer";
+import { toHex } from "../../shared/bytes.ts";
+import { parseRow } from "../../shared/entry/row.ts";
+import { RunsealError } from "../../shared/errors.ts";
+import type { Segment } from "../principal-log/storage.ts";
+import type { BoxEntry } from "./boxes.ts";
+import { KEY_BYTES, newKeys, sealBoxes } from "./boxes.ts";
+import type { ContentChunk, ContentKeys } from "./content-keys.ts";
+
+/** Bounds. An object, so that a test can lower them. */
+export const CONTENT_LIMITS = {
+  /** Objects of one pass: sealing takes some 15 microseconds an entry of the thread that appends are served by. */
+  objects: 4,
+  /** Entries of one object. */
+  entries: 1024,
+  /** UTF-8 bytes of values and salts, unless one entry alone has more: what one pass holds in memory, twice. */
+  bytes: 8 * 1024 * 1024,
+};
+
+/** Sections without a field: such an entry has nothing to seal. */
+const NO_VALUES = /^\{(?:"[a-z]+":\{\},?)*\}$/;
+
+export interface ContentArchiveContext {
+  readonly keys: ContentKeys;
+  readonly bucket: R2Bucket;
+  /** Key prefix of the log. */
+  readonly prefix: string;
+  readonly logId: Uint8Array;
+  /** Segments that hold entries from `seq` on, in order. */
+  readonly segmentsFrom: (seq: number) => Iterable<Segment>;
+  /** Up to which entry full bundles are in R2. */
+  readonly archivedSeq: () => number;
+  /** Resolves once what was stored is durable. */
+  readonly sync: () => Promise<void>;
+}
+
+interface Waiting {
+  readonly id: string;
+  /** `values U+0001 salts`; null where there is no value. */
+  readonly text: string | null;
+}
+
+/** Key of a content object in R2. */
+export function contentPath(prefix: string, chunk: Pick<ContentChunk, "name">): string {
+  return `${prefix}/content/${chunk.name}`;
+}
+
+export class ContentArchive {
+  readonly #context: ContentArchiveContext;
+  #running: Promise<void> | null = null;
+
+  constructor(context: ContentArchiveContext) {
+    this.#context = context;
+  }
+
+  /** Whether archived entries have content that R2 lacks. */
+  get isBehind(): boolean {
+    return this.#context.keys.boxedSeq < this.#context.archivedSeq();
+  }
+
+  /** Puts the next objects that R2 lacks. Throws what R2 and the storage throw. */
+  async run(): Promise<void> {
+    this.#running ??= this.#run().finally(() => {
+      this.#running = null;
+    });
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { keys, bucket, prefix, sync } = this.#context;
+    for (let object = 0; object < CONTENT_LIMITS.objects && this.isBehind; object++) {
+      const { chunk, bytes } = this.#seal();
+      await sync();
+      // Null: it is there already, from a put whose answer was lost.
+      await bucket.put(contentPath(prefix, chunk), bytes, { onlyIf: new Headers({ "If-None-Match": "*" }) });
+      keys.boxedSeq = chunk.firstSeq + chunk.count - 1;
+    }
+  }
+
+  /** The next object. There is no await in here: between the reading of an entry and its sealing nothing erases it. */
+  #seal(): { chunk: ContentChunk; bytes: Uint8Array } {
+    const { keys, logId } = this.#context;
+    const firstSeq = keys.boxedSeq + 1;
+    const begun = keys.chunkOf(firstSeq);
+    const waiting = this.#read(firstSeq, begun?.count ?? null);
+    const chunk = begun ?? newChunk(firstSeq, waiting);
+    if (begun === null) keys.add(chunk);
+    const entries = waiting.map(({ id, text }, place): BoxEntry => {
+      // Without a key: nothing to seal, or erased since the keys were stored.
+      const key = chunk.keys.get(place);
+      return { id, sealed: text === null || key === undefined ? null : { key, text } };
+    });
+    return { chunk, bytes: sealBoxes(logId, firstSeq, entries) };
+  }
+
+  /** Entries from `firstSeq` on: as many as fit, or exactly `count`. */
+  #read(firstSeq: number, count: number | null): Waiting[] {
+    const { segmentsFrom, archivedSeq } = this.#context;
+    const last = count === null ? archivedSeq() : firstSeq + count - 1;
+    const out: Waiting[] = [];
+    let bytes = 0;
+    for (const segment of segmentsFrom(firstSeq)) {
+      let seq = segment.firstSeq;
+      for (const row of segment.rows.split("\n")) {
+        if (seq > last) return out;
+        if (seq === firstSeq + out.length) {
+          const entry = waitingOf(row);
+          bytes += entry.text === null ? 0 : Buffer.byteLength(entry.text);
+          const full = out.length >= CONTENT_LIMITS.entries || bytes > CONTENT_LIMITS.bytes;
+          if (count === null && full && out.length > 0) return out;
+          out.push(entry);
+        }
+        seq += 1;
+      }
+    }
+    if (out.length < last - firstSeq + 1) {
+      throw new RunsealError("storage-inconsistent", "a segment is gone before its content was archived");
+    }
+    return out;
+  }
+}
+
+function waitingOf(row: string): Waiting {
+  const { columns, values, salts } = parseRow(row);
+  const { i: id } = JSON.parse(columns) as { i: string };
+  const empty = values === null || NO_VALUES.test(values);
+  return { id, text: empty ? null : `${values}\u0001${salts ?? ""}` };
+}
+
+function newChunk(firstSeq: number, entries: readonly Waiting[]): ContentChunk {
+  const places = entries.flatMap(({ text }, place) => (text === null ? [] : [place]));
+  const joined = newKeys(places.length);
+  const keys = new Map(
+    places.map((place, i) => [place, joined.subarray(i * KEY_BYTES, (i + 1) * KEY_BYTES)] as const),
+  );
+  const random = toHex(crypto.getRandomValues(new Uint8Array(16)));
+  return { firstSeq, count: entries.length, name: `${firstSeq}.${random}`, keys };
+}
