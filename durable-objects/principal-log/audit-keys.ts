@@ -49,6 +49,11 @@ export class AuditKeys {
     return this.#at(epoch).publicKey;
   }
 
+  /** Whether the public key of the epoch is known. */
+  isKnown(epoch: number): boolean {
+    return this.#open.has(epoch);
+  }
+
   /** Whether another key signs now than signed the head. */
   changedSince(headEpoch: number): boolean {
     return !equalBytes(this.publicKey(headEpoch), this.current().signer.publicKey);

@@ -30,7 +30,7 @@ export interface CommitQueueContext {
 /** What a waiting request is answered with. `"look-up-again"`: ids were forgotten since D1 was asked. */
 type Settled = readonly ItemOutcome[] | Unavailable | "look-up-again";
 
-type QueuedRequest = Pick<AppendRequest, "ids" | "frame" | "atomic" | "signedEpoch">;
+type QueuedRequest = Pick<AppendRequest, "ids" | "frame" | "atomic" | "signedEpoch" | "idempotency">;
 
 interface Waiting extends PendingRequest {
   readonly bytes: number;
@@ -66,7 +66,7 @@ export class CommitQueue {
   }
 
   async #settle(request: QueuedRequest, bytes: number): Promise<readonly ItemOutcome[] | Unavailable> {
-    const { ids, frame, atomic, signedEpoch = null } = request;
+    const { ids, frame, atomic, signedEpoch = null, idempotency } = request;
     const entries = decodeFrame(frame);
     for (;;) {
       const { evictions } = this.#context.ids();
@@ -81,7 +81,17 @@ export class CommitQueue {
         return unavailable("index-unavailable", detail, 2);
       }
       const outcome = await new Promise<Settled>((resolve) => {
-        this.#waiting.push({ ids, entries, atomic, known, bytes, evictions, signedEpoch, resolve });
+        this.#waiting.push({
+          ids,
+          entries,
+          atomic,
+          known,
+          bytes,
+          evictions,
+          signedEpoch,
+          idempotency,
+          resolve,
+        });
         this.#schedule();
       });
       if (outcome !== "look-up-again") return outcome;

@@ -19,7 +19,7 @@ import { decodeFrame, encodeFrame, LENGTH_BYTES } from "./frame.ts";
 import { signHead } from "./head-signing.ts";
 import type { IdIndex } from "./id-index.ts";
 import type { LogStorage, StoredHead } from "./storage.ts";
-import type { ItemOutcome } from "./types.ts";
+import type { IdempotentRequest, ItemOutcome } from "./types.ts";
 
 /** An entry found outside the log's own memory, by its id. */
 export interface KnownEntry {
@@ -38,6 +38,8 @@ export interface PendingRequest {
   readonly atomic: boolean;
   /** Entries that D1 was found to hold under one of the ids. */
   readonly known: ReadonlyMap<string, KnownEntry>;
+  /** Where the answer is to be remembered. */
+  readonly idempotency?: IdempotentRequest | undefined;
 }
 
 /** What a commit is made with. */

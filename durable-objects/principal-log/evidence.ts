@@ -3,12 +3,13 @@
  *
  * @module
  */
-import { concat } from "../../shared/bytes.ts";
+import { concat, toBase64, toHex } from "../../shared/bytes.ts";
+import { parseRow } from "../../shared/entry/row.ts";
 import { rangeNodes } from "../../shared/merkle/range.ts";
 import type { TileTree } from "../tile-store/tile-tree.ts";
-import { decodeBytes } from "./frame.ts";
+import { decodeBytes, decodeFrame } from "./frame.ts";
 import type { LogStorage } from "./storage.ts";
-import type { HeadView, RangeEvidence } from "./types.ts";
+import type { HeadView, RangeEvidence, StoredRow } from "./types.ts";
 
 /** Leaf hashes that one call answers at most: 1 MiB. */
 const MAX_RANGE = 32_768;
@@ -25,6 +26,29 @@ export function rangeEvidence(tree: TileTree, head: HeadView, begin: number, end
     left: concat(...left.map((node) => tree.node(node))),
     right: concat(...right.map((node) => tree.node(node))),
   };
+}
+
+/** Bytes of the leaves and rows that one call answers. */
+const MAX_PAGE_BYTES = 4 * 1024 * 1024;
+
+/** Entries from `first` on to `last`, from the log's own storage, bounded in bytes; at least one where it has one. */
+export function storedPage(storage: LogStorage, tree: TileTree, first: number, last: number): StoredRow[] {
+  const rows: StoredRow[] = [];
+  let bytes = 0;
+  for (const segment of storage.segmentsFrom(first)) {
+    let seq = segment.firstSeq;
+    for (const { bytes: leaf, row } of decodeFrame({ bytes: segment.leaves, rows: segment.rows })) {
+      if (seq > last || bytes > MAX_PAGE_BYTES) return rows;
+      if (seq >= first) {
+        const { values, salts } = parseRow(row);
+        const hash = toHex(tree.leafHashes(seq - 1, seq));
+        rows.push({ seq, hash, leaf: toBase64(leaf), content: values, salts });
+        bytes += leaf.length + row.length;
+      }
+      seq += 1;
+    }
+  }
+  return rows;
 }
 
 /** `count` leaves from `first` on. */

@@ -7,8 +7,11 @@
 
 import { logEvent } from "../../workers/log-event.ts";
 
-/** Milliseconds between a commit and the flush and mirror that follow it. */
-const DELAY_MS = 250;
+/**
+ * Milliseconds between a commit and the flush and mirror that follow it. A reader does not wait for it (it asks for a
+ * flush), and what comes meanwhile shares one transaction in D1 and one put of the checkpoint.
+ */
+const DELAY_MS = 1000;
 /** First and longest pause between two attempts of a failing flush. */
 const MIN_PAUSE_MS = 2000;
 const MAX_PAUSE_MS = 60_000;

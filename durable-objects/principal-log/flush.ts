@@ -8,8 +8,9 @@
 import { Buffer } from "node:buffer";
 import { toHex } from "../../shared/bytes.ts";
 import type { CryptoPort } from "../../shared/crypto/port.ts";
-import { formatRow, parseRow } from "../../shared/entry/row.ts";
+import { formatRow, parseRow, ROW_SEPARATOR } from "../../shared/entry/row.ts";
 import { HASH_BYTES, leafHash } from "../../shared/merkle/hash.ts";
+import type { Arrival } from "../tenant-directory/index-state.ts";
 import type { TileTree } from "../tile-store/tile-tree.ts";
 import { d1Row, storedEntry } from "./commit.ts";
 import { decodeFrame } from "./frame.ts";
@@ -29,6 +30,8 @@ interface Chunk {
   readonly hashes: readonly string[];
   /** A JSON array of rows. */
   readonly rows: string;
+  /** A JSON array with [run, first_seq, last_seq, entries] for each run among them. */
+  readonly runs: string;
   /** Values and salts of a single large entry, bound on their own: inside JSON they could pass a parameter's 2 MB. */
   readonly large: { readonly values: string | null; readonly salts: string | null } | null;
 }
@@ -51,6 +54,8 @@ export interface FlushContext {
   readonly identity: LogIdentity;
   /** Hex. */
   readonly logId: string;
+  /** Called before D1 is filled again where it holds less than it once confirmed. What it throws ends the flush. */
+  readonly fellBack: () => Promise<void>;
 }
 
 /** Reads the next chunk after `flushedSeq`; null where D1 holds everything. */
@@ -58,6 +63,7 @@ function nextChunk(context: FlushContext, flushedSeq: number, size: number): Chu
   if (flushedSeq >= size) return null;
   const rows: string[] = [];
   const hashes: string[] = [];
+  const runs = new RunSpans();
   const known = context.tree.leafHashes(flushedSeq, Math.min(size, flushedSeq + MAX_CHUNK_ENTRIES + 1));
   let filled = 0;
   for (const segment of context.storage.segmentsFrom(flushedSeq + 1)) {
@@ -74,6 +80,7 @@ function nextChunk(context: FlushContext, flushedSeq: number, size: number): Chu
         if (large) {
           rows.push(row);
           hashes.push(hash);
+          runs.add(text, seq);
           return finish(parseRow(text));
         }
         const bytes = Buffer.byteLength(row);
@@ -82,6 +89,7 @@ function nextChunk(context: FlushContext, flushedSeq: number, size: number): Chu
         }
         rows.push(row);
         hashes.push(hash);
+        runs.add(text, seq);
         filled += bytes;
       }
       seq += 1;
@@ -97,8 +105,34 @@ function nextChunk(context: FlushContext, flushedSeq: number, size: number): Chu
       lastHash: hashes.at(-1) ?? "",
       hashes,
       rows: `[${rows.join(",")}]`,
+      runs: runs.json(),
       large,
     };
+  }
+}
+
+/** Where a row's columns name its run: a value there can hold this text only with its quotes escaped. */
+const RUN_MEMBER = ',"r":"';
+
+/** The spans of the runs of one chunk: told here, because to tell them in D1 would be to read the chunk once more there. */
+class RunSpans {
+  readonly #spans = new Map<string, { first: number; last: number; entries: number }>();
+
+  add(row: string, seq: number): void {
+    const at = row.lastIndexOf(RUN_MEMBER, row.indexOf(ROW_SEPARATOR));
+    if (at < 0) return;
+    const start = at + RUN_MEMBER.length;
+    const run = row.slice(start, row.indexOf('"', start));
+    const span = this.#spans.get(run);
+    if (span === undefined) this.#spans.set(run, { first: seq, last: seq, entries: 1 });
+    else {
+      span.last = seq;
+      span.entries += 1;
+    }
+  }
+
+  json(): string {
+    return JSON.stringify([...this.#spans].map(([run, span]) => [run, span.first, span.last, span.entries]));
   }
 }
 
@@ -129,36 +163,41 @@ FROM json_each(?1) r, logs l, arrivals a WHERE ${AT_OLD_VALUE} AND a.tenant = l.
 ON CONFLICT DO NOTHING`;
 
 const UPSERT_RUNS = `INSERT INTO runs (log, run, first_seq, last_seq, entries)
-SELECT l.log, r.value ->> 'r', min(r.value ->> 's'), max(r.value ->> 's'), count(*)
-FROM json_each(?1) r, logs l WHERE ${AT_OLD_VALUE} AND r.value ->> 'r' IS NOT NULL GROUP BY 1, 2
+SELECT l.log, r.value ->> 0, r.value ->> 1, r.value ->> 2, r.value ->> 3
+FROM json_each(?1) r, logs l WHERE ${AT_OLD_VALUE}
 ON CONFLICT (log, run) DO UPDATE SET last_seq = excluded.last_seq, entries = entries + excluded.entries`;
 
 /**
  * Flushes what D1 lacks. Every failure leaves the outbox as it was. Throws what D1 and the storage throw.
  *
- * @param progressed called after each chunk that D1 holds, with the sequence number up to which it does
+ * @param progressed called after each chunk that D1 holds, with the sequence number up to which it does, and when the
+ *   chunk arrived there; null where that is not known
+ * @param maxChunks after how many it ends, done or not
  */
 export async function flushToIndex(
   context: FlushContext,
   from: IndexedState,
   size: number,
-  progressed: (seq: number) => void,
+  progressed: (seq: number, arrival: Arrival | null) => void,
+  maxChunks = Number.POSITIVE_INFINITY,
 ): Promise<FlushOutcome> {
   let state = from;
-  for (;;) {
+  for (let chunks = 0; ; chunks++) {
+    if (chunks >= maxChunks) return { ok: true };
     const chunk = nextChunk(context, state.lastSeq, size);
     if (chunk === null) return { ok: true };
-    if ((await applyChunk(context, state, chunk)) === "applied") {
+    const arrival = await applyChunk(context, state, chunk);
+    if (arrival !== "elsewhere") {
       state = { lastSeq: chunk.lastSeq, lastHash: chunk.lastHash };
-      progressed(chunk.lastSeq);
+      progressed(chunk.lastSeq, arrival);
       continue;
     }
-    const reconciled = await reconcile(context, size);
+    const reconciled = await reconcile(context, size, state.lastSeq);
     if (!reconciled.ok) return reconciled;
     // D1 moved on by a chunk whose answer was lost, and nothing was compared then.
     await compareRows(context, chunk, reconciled.state.lastSeq);
     state = reconciled.state;
-    progressed(state.lastSeq);
+    progressed(state.lastSeq, null);
   }
 }
 
@@ -167,7 +206,7 @@ async function applyChunk(
   context: FlushContext,
   from: IndexedState,
   chunk: Chunk,
-): Promise<"applied" | "elsewhere"> {
+): Promise<Arrival | null | "elsewhere"> {
   const { db, identity, logId } = context;
   const guarded = [logId, from.lastSeq, from.lastHash] as const;
   const results = await db.batch([
@@ -183,10 +222,11 @@ async function applyChunk(
     db
       .prepare(INSERT_ENTRIES)
       .bind(chunk.rows, ...guarded, chunk.large?.values ?? null, chunk.large?.salts ?? null),
-    db.prepare(UPSERT_RUNS).bind(chunk.rows, ...guarded),
+    db.prepare(UPSERT_RUNS).bind(chunk.runs, ...guarded),
     db
       .prepare(
-        `UPDATE arrivals SET next = next + ?1 WHERE tenant = ?5 AND EXISTS (SELECT 1 FROM logs l WHERE ${AT_OLD_VALUE})`,
+        `UPDATE arrivals SET next = next + ?1 WHERE tenant = ?5 AND EXISTS (SELECT 1 FROM logs l WHERE ${AT_OLD_VALUE})
+         RETURNING next AS pos, CAST(unixepoch('subsec') * 1000 AS INTEGER) AS at`,
       )
       .bind(chunk.hashes.length, ...guarded, identity.tenant),
     db
@@ -197,7 +237,7 @@ async function applyChunk(
   ]);
   if ((results[5]?.meta.changes ?? 0) === 0) return "elsewhere";
   if (results[2]?.meta.changes !== chunk.hashes.length) await compareRows(context, chunk, chunk.lastSeq);
-  return "applied";
+  return (results[4]?.results[0] as Arrival | undefined) ?? null;
 }
 
 /** A row that was there already was not inserted: it must be the same one, or somebody else wrote to D1. */
@@ -218,14 +258,21 @@ async function compareRows(context: FlushContext, chunk: Chunk, upTo: number): P
   );
 }
 
-/** Finds where D1 stands, and whether what it holds there is ours. Throws what D1 throws. */
+/**
+ * Finds where D1 stands, and whether what it holds there is ours.
+ *
+ * @param confirmed up to which entry D1 was known to hold the log
+ * @throws what D1 throws, and what `fellBack` does
+ */
 export async function reconcile(
   context: FlushContext,
   size: number,
+  confirmed: number,
 ): Promise<{ ok: true; state: IndexedState } | Extract<FlushOutcome, { ok: false }>> {
   const state = await readIndexedState(context);
   const expected =
     state.lastSeq === 0 ? context.logId : state.lastSeq > size ? "" : hashAt(context, state.lastSeq);
+  if (state.lastSeq < confirmed) await context.fellBack();
   if (expected === state.lastHash) return { ok: true, state };
   const detail = `D1 says that entry ${state.lastSeq} is another one than the log's`;
   context.storage.raiseAlarm("index-conflict", detail);

@@ -9,6 +9,7 @@ import { fromHex, toHex } from "../../shared/bytes.ts";
 import { computeLogId, formatOrigin, logPrefix } from "../../shared/entry/log-id.ts";
 import { RunsealError } from "../../shared/errors.ts";
 import type { Env } from "../../workers/env.ts";
+import { ContentKeeper } from "../content/keeper.ts";
 import { LogReporter } from "../head-log/log-reporter.ts";
 import { Mirror } from "../tile-store/mirror-keeper.ts";
 import { TileTree } from "../tile-store/tile-tree.ts";
@@ -20,10 +21,14 @@ import { leavesOf } from "./evidence.ts";
 import { FlushAlarm } from "./flush-alarm.ts";
 import { headView, restatedHead } from "./head-signing.ts";
 import { IdIndex } from "./id-index.ts";
+import { AnswerMemory } from "./idempotency.ts";
 import { DirtyListing } from "./listing.ts";
 import { lookUpIds } from "./look-up.ts";
 import { Outbox } from "./outbox.ts";
+import { Recovery, RefillPending } from "./recovery.ts";
 import { emptyHead, loadIds, loadPartialTile } from "./start.ts";
+import type { LogHealth } from "./stats.ts";
+import { logHealth } from "./stats.ts";
 import type { Progress, StoredHead } from "./storage.ts";
 import { LogStorage } from "./storage.ts";
 import type { HeadView, LogIdentity, Unavailable } from "./types.ts";
@@ -36,6 +41,7 @@ export interface OpenLog {
   readonly logId: Uint8Array;
   readonly mirror: Mirror;
   readonly outbox: Outbox;
+  readonly content: ContentKeeper;
   readonly listing: DirtyListing;
   readonly reporter: LogReporter;
 }
@@ -45,6 +51,8 @@ export class LogCore {
   readonly tree: TileTree;
   readonly keys: AuditKeys;
   readonly alarm: FlushAlarm;
+  readonly answers: AnswerMemory;
+  readonly recovery: Recovery;
   readonly queue = new CommitQueue({
     ids: () => this.#ids,
     lookUp: (ids) => this.#lookUp(ids),
@@ -56,18 +64,30 @@ export class LogCore {
   readonly leaves = (first: number, count: number) => leavesOf(this.storage, first, count);
   readonly #name: string | undefined;
   readonly #env: Env;
+  readonly #durable: DurableObjectStorage;
   #open: OpenLog | null = null;
   #head: StoredHead | null = null;
   #ids = new IdIndex(0);
   #progress: Progress;
+  /** Whether the generation is known to be sealed: no head is signed any more. */
+  #sealed = false;
 
   constructor(ctx: DurableObjectState, env: Env) {
     this.#env = env;
+    this.#durable = ctx.storage;
     this.#name = ctx.id.name;
     this.storage = new LogStorage(ctx.storage, nativeCrypto);
     this.tree = new TileTree(this.storage.tiles, nativeCrypto);
+    this.answers = new AnswerMemory(ctx.storage.sql, this.tree);
     this.keys = new AuditKeys(this.storage, env);
     this.alarm = new FlushAlarm(ctx.storage, ctx.id.name ?? "");
+    this.recovery = new Recovery(ctx.storage.sql, {
+      storage: this.storage,
+      keys: this.keys,
+      env,
+      log: () => this.requireOpen(),
+      reload: () => this.#reload(),
+    });
     this.#progress = this.storage.progress();
     const identity = this.storage.identity();
     if (identity !== null) this.#setIdentity(JSON.parse(identity) as LogIdentity);
@@ -92,7 +112,7 @@ export class LogCore {
   async fellBack(): Promise<void> {
     const { outbox, listing } = this.requireOpen();
     await outbox.lookAgain();
-    if (outbox.lag > 0) await Promise.all([listing.touch(), this.alarm.arm()]);
+    if (outbox.lag > 0 && this.stopped() === null) await Promise.all([listing.touch(), this.alarm.arm()]);
   }
 
   #setIdentity(identity: LogIdentity): OpenLog {
@@ -106,6 +126,14 @@ export class LogCore {
       progress: () => this.#progress,
       progressed: (progress: Partial<Progress>) => this.#setProgress(progress),
     };
+    const outbox = new Outbox({
+      ...shared,
+      db: this.#env.DB,
+      identity,
+      logId,
+      // Said before anything is filled again: other logs may have lost rows in D1 that nobody looks at.
+      fellBack: () => this.#env.TENANT_DIRECTORY.getByName(identity.tenant).startRebuild(),
+    });
     this.#open = {
       identity,
       origin,
@@ -115,12 +143,23 @@ export class LogCore {
         crypto: nativeCrypto,
         leaves: this.leaves,
         stopped: () => this.storage.standingAlarm("stopped") !== null,
-        stop: (detail) => this.storage.raiseAlarm("stopped", detail),
+        stop: (detail, kind, checkpoint) => this.recovery.stop({ kind, detail, checkpoint }),
+        refill: (checkpoint) => this.recovery.refill(checkpoint),
         bucket: this.#env.MIRROR,
         prefix: logPrefix(identity),
         origin,
       }),
-      outbox: new Outbox({ ...shared, db: this.#env.DB, identity, logId }),
+      outbox,
+      content: new ContentKeeper({
+        ...shared,
+        durable: this.#durable,
+        env: this.#env,
+        identity,
+        logId,
+        outbox,
+        size: () => this.size,
+        seqsOf: (ids) => this.#seqsOf(ids),
+      }),
       listing: new DirtyListing(this.#env, identity),
       reporter: new LogReporter(this.#env, this.tree, identity, logId),
     };
@@ -137,34 +176,60 @@ export class LogCore {
     if (this.#name !== undefined && this.#name !== logObjectName(log)) {
       throw new RunsealError("wrong-log", "the request names another log");
     }
-    const open = this.#open ?? this.#setIdentity(log);
+    const { past: _past, ...identity } = log;
+    const open = this.#open ?? this.#setIdentity(identity);
     if (open.identity.registryId !== log.registryId || open.identity.host !== log.host) {
       throw new RunsealError("wrong-log", "the request names another registry or host");
     }
     const stopped = this.stopped();
-    if (stopped !== null) return stopped;
+    if (stopped !== null) return log.past === true ? this.#prepareSealed(log, stopped) : stopped;
     try {
       await this.keys.ensure(log.tenant, epoch, this.#head?.epoch ?? null);
     } catch {
       return unavailable("registry-unavailable", "the tenant's audit key could not be read");
     }
     try {
-      if (this.#head === null) this.#createHead(log);
+      if (this.#head === null) this.#createHead(identity);
     } catch {
       return unavailable("storage-failed", "the log could not be opened");
     }
     try {
       await this.requireOpen().mirror.compareOnce();
-    } catch {
+    } catch (error) {
+      if (error instanceof RefillPending) {
+        void this.alarm.arm();
+        return unavailable("log-refilling", "the log takes back entries that its storage lost", 2);
+      }
       const detail = "the mirrored head could not be read; a log starts only after it was";
       return unavailable("mirror-unavailable", detail, 2);
     }
+    if (this.recovery.hasNews) void this.alarm.arm();
     return this.stopped();
+  }
+
+  /** A sealed log answers those who know that its generation is past. */
+  async #prepareSealed(log: LogIdentity, stopped: Unavailable): Promise<Unavailable | null> {
+    const head = this.#head;
+    if (head === null || this.recovery.sealed() === null) return stopped;
+    this.#sealed = true;
+    try {
+      await this.keys.ensure(log.tenant, head.epoch, head.epoch);
+    } catch {
+      // Nothing is signed any more: its public key is enough.
+      if (!this.keys.isKnown(head.epoch))
+        return unavailable("registry-unavailable", "the tenant's audit key could not be read");
+    }
+    return null;
   }
 
   stopped(): Unavailable | null {
     const detail = this.storage.standingAlarm("stopped");
-    return detail === null ? null : unavailable("log-stopped", detail, 3600);
+    if (detail === null) return null;
+    const { tenant = "", name = "" } = this.#open?.identity ?? {};
+    // Its principal has another log by now, or soon: whoever asks again finds it.
+    return this.recovery.sealed() === null
+      ? unavailable("log-stopped", detail, 3600)
+      : { ...unavailable("log-stopped", "the log's generation is sealed", 1), moved: { tenant, name } };
   }
 
   #createHead(log: LogIdentity): void {
@@ -189,7 +254,7 @@ export class LogCore {
     // The ids change only after a commit: a transaction that threw has not touched them.
     if (before === null || before.size !== size) {
       const { flushedSeq } = this.#progress;
-      this.#ids = loadIds(this.storage, flushedSeq, head?.futureUntil ?? 0, this.#ids.evictions + 1);
+      this.#ids = loadIds(this.storage, size, flushedSeq, head?.futureUntil ?? 0, this.#ids.evictions + 1);
     }
     this.#open?.outbox.recount();
     this.#head = head;
@@ -208,6 +273,14 @@ export class LogCore {
       },
       ids,
     );
+  }
+
+  /** Sequence numbers of those entries that the log has. Throws what D1 throws. */
+  async #seqsOf(ids: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    const forgotten = ids.filter((id) => this.#ids.get(id) === undefined);
+    const found = forgotten.length === 0 ? null : await this.#lookUp(forgotten);
+    const entries = ids.map((id) => [id, this.#ids.get(id) ?? found?.get(id)?.seq] as const);
+    return new Map(entries.filter((pair): pair is [string, number] => pair[1] !== undefined));
   }
 
   /** One transaction for all the requests; then memory takes over what it changed. */
@@ -231,7 +304,9 @@ export class LogCore {
         retiring: this.keys.retiring(base.epoch),
         nowMs: Date.now(),
       };
-      return commitGroup(context, base, group);
+      const committed = commitGroup(context, base, group);
+      this.#rememberAnswers(group, committed, context.nowMs);
+      return committed;
     });
     if (result.stored.length > 0) {
       this.#head = result.head;
@@ -247,23 +322,48 @@ export class LogCore {
     return result;
   }
 
+  /** The answers of requests with an Idempotency-Key, in the transaction of their entries. */
+  #rememberAnswers(group: readonly PendingRequest[], { outcomes, head }: CommitResult, nowMs: number): void {
+    for (const [i, { ids, idempotency }] of group.entries()) {
+      if (idempotency === undefined) continue;
+      const view = headView(head, this.keys, this.#progress.mirroredSize);
+      this.answers.remember(idempotency, { ids, items: outcomes[i] ?? [], head: view }, nowMs);
+    }
+  }
+
   #setProgress(change: Partial<Progress>): void {
-    this.#progress = { ...this.#progress, ...change };
+    // A D1 that was set back holds again what was erased there.
+    const { flushedSeq = this.#progress.flushedSeq } = change;
+    if (flushedSeq < this.#progress.flushedSeq) this.#open?.content.indexFellBack();
+    const next = { ...this.#progress, ...change };
+    this.#progress = { ...next, confirmedSeq: Math.max(next.confirmedSeq, next.flushedSeq) };
     this.storage.setProgress(this.#progress);
+  }
+
+  /** How the log stands. */
+  health(): LogHealth {
+    return logHealth(this.storage, this.#open?.outbox ?? null, Date.now());
   }
 
   /** Whether D1 or R2 lack something of the log. */
   isDirty(): boolean {
     const size = this.#head?.size ?? 0;
     const unmirrored = this.#progress.mirroredSize < size && this.stopped() === null;
-    return unmirrored || this.#progress.flushedSeq < size;
+    const unflushed = this.#progress.flushedSeq < size && !this.isAtOdds();
+    return unmirrored || unflushed || this.recovery.isRefilling || this.#open?.content.isDirty === true;
+  }
+
+  /** A log that is stopped, and that D1 contradicts as well: to flush it again and again changes nothing. */
+  isAtOdds(): boolean {
+    return this.stopped() !== null && this.storage.standingAlarm("index-conflict") !== null;
   }
 
   /** The head for a reader: after a rotation that no commit came to yet, it is signed once more. */
   headView(): HeadView {
     const stored = this.storage.head();
     const { origin } = this.requireOpen();
-    const restated = stored === null ? null : restatedHead(nativeCrypto, origin, stored, this.keys);
+    const final = stored === null || this.#sealed;
+    const restated = final ? null : restatedHead(nativeCrypto, origin, stored, this.keys);
     if (restated !== null) {
       this.storage.setHead(restated);
       this.#head = restated;

@@ -12,10 +12,12 @@ import { nativeCrypto } from "../../native/crypto.ts";
 import { toHex } from "../../shared/bytes.ts";
 import { leafHash } from "../../shared/merkle/hash.ts";
 import { logEvent } from "../../workers/log-event.ts";
+import type { Arrival } from "../tenant-directory/index-state.ts";
 import type { TileTree } from "../tile-store/tile-tree.ts";
 import { storedEntry } from "./commit.ts";
 import type { FlushContext, FlushOutcome } from "./flush.ts";
 import { flushToIndex, reconcile } from "./flush.ts";
+import { emptyIndex } from "./index-rows.ts";
 import type { LogStorage, Progress, StoredHead } from "./storage.ts";
 import type { LogIdentity, Unavailable } from "./types.ts";
 import { unavailable } from "./types.ts";
@@ -23,6 +25,9 @@ import { unavailable } from "./types.ts";
 export const MAX_OUTBOX_BYTES = 2 * 1024 ** 3;
 export const MAX_OUTBOX_ENTRIES = 1_000_000;
 export const MAX_OUTBOX_AGE_MS = 24 * 3_600_000;
+/** The service's own log, which holds what happened to keys and content, is cut off by its size alone, and later. */
+const SYSTEM_LOG = "$system";
+const MAX_SYSTEM_BYTES = 2 * MAX_OUTBOX_BYTES;
 
 export interface OutboxContext {
   readonly storage: LogStorage;
@@ -33,6 +38,8 @@ export interface OutboxContext {
   readonly head: () => StoredHead | null;
   readonly progress: () => Progress;
   readonly progressed: (progress: Partial<Progress>) => void;
+  /** Called before D1 is filled again where it went backwards. */
+  readonly fellBack: () => Promise<void>;
 }
 
 export class Outbox {
@@ -55,6 +62,11 @@ export class Outbox {
     this.#bytes = this.#context.storage.bytesAfter(this.#context.progress().flushedSeq);
   }
 
+  /** Bytes of the entries that D1 lacks. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
   /** Entries that D1 lacks. */
   get lag(): number {
     return (this.#context.head()?.size ?? 0) - this.#context.progress().flushedSeq;
@@ -62,18 +74,39 @@ export class Outbox {
 
   /** Null while the outbox has room. */
   refusal(nowMs: number): Unavailable | null {
-    const entries = this.lag;
-    if (entries === 0) return null;
-    const full = this.#bytes > MAX_OUTBOX_BYTES || entries > MAX_OUTBOX_ENTRIES;
-    const oldest = full ? null : this.#context.storage.oldestAfter(this.#context.progress().flushedSeq);
-    if (!full && (oldest === null || nowMs - oldest < MAX_OUTBOX_AGE_MS)) return null;
-    const detail = "D1 has been away for too long: the log takes no more entries until it is back";
-    return unavailable("outbox-full", detail, 30);
+    const { flushedSeq, confirmedSeq } = this.#context.progress();
+    // What D1 held once, and lost, is no backlog: it is put back.
+    const from = Math.max(flushedSeq, confirmedSeq);
+    const entries = (this.#context.head()?.size ?? 0) - from;
+    if (entries <= 0) return null;
+    const bytes = from === flushedSeq ? this.#bytes : this.#context.storage.bytesAfter(from);
+    if (this.#context.identity.name === SYSTEM_LOG) return bytes > MAX_SYSTEM_BYTES ? full() : null;
+    if (bytes > MAX_OUTBOX_BYTES || entries > MAX_OUTBOX_ENTRIES) return full();
+    const oldest = this.#context.storage.oldestAfter(from);
+    return oldest === null || nowMs - oldest < MAX_OUTBOX_AGE_MS ? null : full();
   }
 
-  /** One flush at a time; a second caller waits for the one that is under way and then for one more. Never throws. */
-  async flush(): Promise<FlushOutcome> {
-    return this.#alone(() => this.#flush());
+  /**
+   * One flush at a time; a second caller waits for the one that is under way and then for one more. Never throws.
+   *
+   * @param maxChunks after how many it ends, done or not: a rebuild works in steps
+   */
+  async flush(maxChunks?: number): Promise<FlushOutcome> {
+    return this.#alone(() => this.#flush(maxChunks));
+  }
+
+  /** Takes all that D1 holds of the log out of it: the next flushes fill it anew. Never throws. */
+  async empty(): Promise<FlushOutcome> {
+    while (this.#flushing !== null) await this.#flushing;
+    return this.#alone(async () => {
+      const { fellBack, db, logId, storage } = this.#context;
+      // Whoever reads the whole tenant waits from here on.
+      await fellBack();
+      this.#progressed(0, null);
+      await emptyIndex(db, toHex(logId));
+      storage.clearAlarm("index-conflict");
+      return { ok: true };
+    });
   }
 
   /** Asks D1 where it stands, whatever it confirmed once: the next flush starts from there. Never throws. */
@@ -81,9 +114,12 @@ export class Outbox {
     // To share somebody's flush is not enough: it starts from where D1 stood once.
     while (this.#flushing !== null) await this.#flushing;
     return this.#alone(async () => {
-      const reconciled = await reconcile(this.#flushContext(), this.#context.head()?.size ?? 0);
+      const { head, progress } = this.#context;
+      const confirmed = progress().flushedSeq;
+      const reconciled = await reconcile(this.#flushContext(), head()?.size ?? 0, confirmed);
       if (!reconciled.ok) return reconciled;
-      this.#progressed(reconciled.state.lastSeq);
+      const { lastSeq } = reconciled.state;
+      if (lastSeq !== confirmed) this.#progressed(lastSeq, null);
       return { ok: true };
     });
   }
@@ -113,25 +149,31 @@ export class Outbox {
     return outcome;
   }
 
-  async #flush(): Promise<FlushOutcome> {
+  async #flush(maxChunks?: number): Promise<FlushOutcome> {
     const { storage, logId, head, progress } = this.#context;
     const size = head()?.size ?? 0;
     const flushed = progress().flushedSeq;
     if (flushed >= size) return { ok: true };
     const hash = flushed === 0 ? logId : leafHash(nativeCrypto, storedEntry(storage, flushed).bytes);
     const from = { lastSeq: flushed, lastHash: toHex(hash) };
-    return flushToIndex(this.#flushContext(), from, size, (seq) => this.#progressed(seq));
+    const progressed = (seq: number, arrival: Arrival | null): void => this.#progressed(seq, arrival);
+    return flushToIndex(this.#flushContext(), from, size, progressed, maxChunks);
   }
 
   #flushContext(): FlushContext {
-    const { storage, tree, db, identity, logId } = this.#context;
-    return { crypto: nativeCrypto, storage, tree, db, identity, logId: toHex(logId) };
+    const { storage, tree, db, identity, logId, fellBack } = this.#context;
+    return { crypto: nativeCrypto, storage, tree, db, identity, logId: toHex(logId), fellBack };
   }
 
-  #progressed(seq: number): void {
+  #progressed(seq: number, arrival: Arrival | null): void {
     const before = this.#context.progress().flushedSeq;
-    this.#context.progressed({ flushedSeq: seq });
+    this.#context.progressed({ flushedSeq: seq, arrival });
     // Counted again at the end: to do so after each chunk would read a long outbox each time.
     if (seq > before) this.#bytes -= this.#context.storage.bytesBetween(before, seq);
   }
+}
+
+function full(): Unavailable {
+  const detail = "D1 has been away for too long: the log takes no more entries until it is back";
+  return unavailable("outbox-full", detail, 30);
 }

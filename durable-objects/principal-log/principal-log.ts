@@ -8,20 +8,35 @@ import { DurableObject } from "cloudflare:workers";
 import { nativeCrypto } from "../../native/crypto.ts";
 import type { TileRef } from "../../shared/merkle/tiles.ts";
 import type { Env } from "../../workers/env.ts";
+import type {
+  ErasureOutcome,
+  ErasureRequest,
+  ErasureTarget,
+  ResolvedTarget,
+} from "../content/erasure-types.ts";
 import { consistencyPath, inclusionPaths, tileBytes } from "../tile-store/proofs.ts";
-import { rangeEvidence } from "./evidence.ts";
+import { rangeEvidence, storedPage } from "./evidence.ts";
 import { succeeds } from "./flush-alarm.ts";
+import type { RememberedAnswer } from "./idempotency.ts";
 import { LogCore } from "./log-core.ts";
+import type { LogHealth } from "./stats.ts";
+import { counterReport } from "./stats.ts";
 import type {
   AppendOutcome,
   AppendRequest,
   BarrierOutcome,
   ConsistencyOutcome,
   HeadOutcome,
+  IdempotentRequest,
   InclusionOutcome,
   LogIdentity,
   RangeOutcome,
+  RefillIndexOutcome,
+  SealOutcome,
+  StandingOutcome,
+  StoredPageOutcome,
   TileOutcome,
+  Unavailable,
 } from "./types.ts";
 import { unavailable } from "./types.ts";
 
@@ -42,6 +57,41 @@ export class PrincipalLog extends DurableObject<Env> {
   async append(request: AppendRequest): Promise<AppendOutcome> {
     const refused = await this.#core.prepare(request.log, request.epoch);
     if (refused !== null) return refused;
+    const { idempotency } = request;
+    return idempotency === undefined ? this.#append(request) : this.#appendOnce(request, idempotency);
+  }
+
+  /** The answer that a request with this Idempotency-Key got before, or is refused with; null where there is none. */
+  async recall(log: LogIdentity, epoch: number, request: IdempotentRequest): Promise<AppendOutcome | null> {
+    const refused = await this.#core.prepare(log, epoch);
+    if (refused !== null) return refused;
+    const known = this.#core.answers.recall(request, Date.now());
+    return known === null || "ok" in known ? known : this.#kept(known, true);
+  }
+
+  /** A request with an Idempotency-Key is answered from what is stored, the first time too: so each time alike. */
+  async #appendOnce(request: AppendRequest, idempotency: IdempotentRequest): Promise<AppendOutcome> {
+    const { answers } = this.#core;
+    const known = answers.begin(idempotency, Date.now());
+    if (known !== null) return "ok" in known ? known : this.#kept(known, true);
+    try {
+      const outcome = await this.#append(request);
+      if (!outcome.ok) return outcome;
+      const stored = answers.recall(idempotency, Date.now());
+      if (stored === null || "ok" in stored)
+        return unavailable("storage-failed", "the answer could not be read");
+      return await this.#kept(stored, false);
+    } finally {
+      answers.end(idempotency);
+    }
+  }
+
+  async #kept({ ids, note, items, head }: RememberedAnswer, replayed: boolean): Promise<AppendOutcome> {
+    await this.ctx.storage.sync();
+    return (await this.#untold()) ?? { ok: true, items, head, kept: { ids, note, replayed } };
+  }
+
+  async #append(request: AppendRequest): Promise<AppendOutcome> {
     const { outbox, listing } = this.#core.requireOpen();
     const full = outbox.refusal(Date.now());
     if (full !== null) return full;
@@ -51,18 +101,27 @@ export class PrincipalLog extends DurableObject<Env> {
     // Said out loud, and not left to the platform's output gate alone: no receipt leaves before its entry is on disk.
     await this.ctx.storage.sync();
     await listed;
-    // Once more where that failed, or where the log was taken off the list before this commit.
-    if (outbox.lag > 0 && !(await listing.touch())) {
-      const detail = "the entries are stored, but the tenant's directory could not be told: send them again";
-      return unavailable("index-unavailable", detail, 2);
-    }
-    return { ok: true, items: outcome, head: this.#core.headView() };
+    const untold = await this.#untold();
+    return untold ?? { ok: true, items: outcome, head: this.#core.headView() };
+  }
+
+  /** Lists the log where that failed, or where it was taken off the list before this commit. */
+  async #untold(): Promise<Unavailable | null> {
+    const { outbox, listing } = this.#core.requireOpen();
+    if (outbox.lag === 0 || (await listing.touch())) return null;
+    const detail = "the entries are stored, but the tenant's directory could not be told: send them again";
+    return { ...unavailable("index-unavailable", detail, 2), stored: true };
   }
 
   /** The signed head, from storage. */
   async head(log: LogIdentity, epoch: number): Promise<HeadOutcome> {
     const refused = await this.#core.prepare(log, epoch);
     return refused ?? { ok: true, head: this.#core.headView() };
+  }
+
+  /** How the log stands, from its own storage: a log that is stopped, or was never written to, answers as well. */
+  health(): LogHealth {
+    return this.#core.health();
   }
 
   /** Makes D1 hold everything acknowledged so far, or says that it doesn't. */
@@ -85,6 +144,33 @@ export class PrincipalLog extends DurableObject<Env> {
     if (refused !== null) return refused;
     await this.#core.fellBack();
     return this.barrier(log, epoch);
+  }
+
+  /** The same in steps: puts a bounded number of chunks into D1, and tells how far that is. */
+  async refillIndex(log: LogIdentity, epoch: number, maxChunks: number): Promise<RefillIndexOutcome> {
+    const refused = await this.#core.prepare(log, epoch);
+    if (refused !== null) return refused;
+    await this.#core.fellBack();
+    const { outbox } = this.#core.requireOpen();
+    const flushed = await outbox.flush(maxChunks);
+    if (!flushed.ok) {
+      return flushed.reason === "conflict"
+        ? unavailable("index-conflict", "the index contradicts the log: verify the log", 60)
+        : unavailable("index-unavailable", "D1 does not take the entries");
+    }
+    return { ok: true, size: this.#core.size, indexed: this.#core.progress.flushedSeq };
+  }
+
+  /** Takes all that D1 holds of the log out of it, and ends the alarm that D1 contradicts it: it is filled anew. */
+  async emptyIndex(log: LogIdentity, epoch: number): Promise<BarrierOutcome> {
+    const refused = await this.#core.prepare(log, epoch);
+    if (refused !== null) return refused;
+    const { outbox, listing } = this.#core.requireOpen();
+    const emptied = await outbox.empty();
+    if (this.#core.size > 0) await Promise.all([listing.touch(), this.#core.alarm.arm()]);
+    return emptied.ok
+      ? { ok: true, size: this.#core.size }
+      : unavailable("index-unavailable", "D1 could not be emptied of the log");
   }
 
   /** Leaf hashes [begin, end) with what proves them under the signed head; `end` is cut to what one call carries. */
@@ -136,15 +222,63 @@ export class PrincipalLog extends DurableObject<Env> {
   async mirrored(log: LogIdentity, epoch: number, size: number): Promise<HeadOutcome> {
     const refused = await this.#core.prepare(log, epoch);
     if (refused !== null) return refused;
-    const mirror = this.#core.requireOpen().mirror;
+    const { mirror, outbox } = this.#core.requireOpen();
+    // A head that is safe from a rewind, and entries that the log can take back then: R2 has none of the last tile's.
+    const flushed = outbox.flush();
     try {
       for (let attempt = 0; this.#core.progress.mirroredSize < size && attempt < 5; attempt++)
         await mirror.run();
     } catch {
       return unavailable("mirror-unavailable", "the head could not be mirrored; the entries are stored", 2);
     }
+    await flushed;
     if (this.#core.progress.mirroredSize >= size) return { ok: true, head: this.#core.headView() };
     return unavailable("mirror-unavailable", "the head is not mirrored yet; the entries are stored", 2);
+  }
+
+  /** The entries that a request for an erasure names. */
+  async erasable(log: LogIdentity, epoch: number, target: ErasureTarget): Promise<ResolvedTarget> {
+    const refused = await this.#core.prepare(log, epoch);
+    return refused ?? this.#core.requireOpen().content.resolve(target);
+  }
+
+  /** Erases content, as far as it can be done now; the alarm does the rest. */
+  async erase(log: LogIdentity, epoch: number, request: ErasureRequest): Promise<ErasureOutcome> {
+    const refused = await this.#core.prepare(log, epoch);
+    if (refused !== null) return refused;
+    const report = await this.#core.requireOpen().content.erasures.erase(request);
+    if (report.pending.length > 0) await this.#core.alarm.arm();
+    return { ok: true, report };
+  }
+
+  /** How the log stands; one that has not been compared with its mirror since its start is compared now. */
+  async standing(log: LogIdentity, epoch: number): Promise<StandingOutcome> {
+    const refused = await this.#core.prepare(log, epoch);
+    const stop = this.#core.recovery.stopped();
+    if (stop === null) return refused ?? { ok: true, state: "running", head: this.#core.headView() };
+    const seal = this.#core.recovery.sealed();
+    return seal === null
+      ? { ok: true, state: "stopped", stop, seal }
+      : { ok: true, state: "sealed", stop, seal };
+  }
+
+  /** Seals a stopped log's generation: nothing is added to it again, and it can be read as far as it goes. */
+  async seal(log: LogIdentity, epoch: number, reason: string): Promise<SealOutcome> {
+    const refused = await this.#core.prepare(log, epoch);
+    const seal = this.#core.recovery.seal(reason);
+    if (seal === null) return refused ?? { ok: false, code: "log-not-stopped" };
+    const { outbox, listing } = this.#core.requireOpen();
+    // What D1 still takes of it. Where D1 contradicts it nobody who reads the whole tenant waits for that to end.
+    await outbox.flush();
+    await listing.drop();
+    return { ok: true, seal };
+  }
+
+  /** Entries from `first` on, from the log's own storage: what a sealed generation's export is made of. */
+  async stored(log: LogIdentity, epoch: number, first: number, last: number): Promise<StoredPageOutcome> {
+    const refused = await this.#core.prepare(log, epoch);
+    const { storage, tree, size } = this.#core;
+    return refused ?? { ok: true, rows: storedPage(storage, tree, first, Math.min(last, size)) };
   }
 
   /** Flushes and mirrors. At most six retries are ours by the platform, so nothing may be thrown from here. */
@@ -152,10 +286,19 @@ export class PrincipalLog extends DurableObject<Env> {
     const open = this.#core.opened;
     if (open === null) return;
     const done = await this.#core.alarm.run(async () => {
+      // Nothing goes to D1 or R2 from a log that was not compared with its mirror since it started.
+      const refused = await this.#core.prepare(open.identity, this.#core.storage.head()?.epoch ?? 0);
+      if (refused !== null && refused.code !== "log-stopped") return refused.code === "log-refilling";
       const flushed = await open.outbox.flush();
       const mirrored = await succeeds(open.mirror.run());
-      if (flushed.ok && mirrored && open.outbox.lag === 0) await open.listing.settle();
-      return (await open.reporter.report(this.#core.storage.head())) && flushed.ok && mirrored;
+      if (flushed.ok && mirrored && open.outbox.lag === 0) {
+        const { flushedSeq: seq, arrival } = this.#core.progress;
+        await open.listing.settle({ seq, arrival }, counterReport(this.#core.health()));
+      } else await open.listing.report(counterReport(this.#core.health()));
+      const reported = await open.reporter.report(this.#core.storage.head());
+      const told = await this.#core.recovery.tell();
+      const persisted = flushed.ok || this.#core.isAtOdds();
+      return (await open.content.run()) && reported && told && persisted && mirrored;
     });
     if (this.#core.isDirty() || !done) await this.#core.alarm.arm();
   }

@@ -38,6 +38,8 @@ export function loadPartialTile(crypto: CryptoPort, storage: LogStorage, size: n
   const hashes: Uint8Array[] = [];
   if (first > size) return hashes;
   for (const segment of storage.segmentsFrom(first)) {
+    // What lies behind is not the log's yet: a refill that is under way put it there.
+    if (segment.firstSeq > size) break;
     let seq = segment.firstSeq;
     for (const leaf of decodeBytes(segment.leaves)) {
       if (seq >= first) hashes.push(leafHash(crypto, leaf));
@@ -54,6 +56,7 @@ export function loadPartialTile(crypto: CryptoPort, storage: LogStorage, size: n
  */
 export function loadIds(
   storage: LogStorage,
+  size: number,
   flushedSeq: number,
   futureUntil: number,
   evictions: number,
@@ -62,7 +65,7 @@ export function loadIds(
   let count = 0;
   let from = 1;
   let completeFrom = 0;
-  for (const segment of storage.segmentHeadsBackwards()) {
+  for (const segment of storage.segmentHeadsBackwards(size)) {
     const flushed = segment.firstSeq + segment.count - 1 <= flushedSeq;
     if (flushed && count + segment.count > ID_LIMITS.remembered / 2) {
       from = segment.firstSeq + segment.count;
@@ -74,6 +77,7 @@ export function loadIds(
   }
   if (count > 0) {
     for (const segment of storage.segmentsFrom(from)) {
+      if (segment.firstSeq > size) break;
       let seq = segment.firstSeq;
       for (const row of segment.rows.split("\n")) {
         if (seq >= from) ids.add((JSON.parse(parseRow(row).columns) as { i: string }).i, seq);

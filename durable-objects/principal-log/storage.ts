@@ -5,6 +5,7 @@
  */
 import type { CryptoPort } from "../../shared/crypto/port.ts";
 import { RightEdge } from "../../shared/merkle/edge.ts";
+import type { Arrival } from "../tenant-directory/index-state.ts";
 import type { Row } from "../tile-store/sql.ts";
 import { blob, bytesOf, firstRow } from "../tile-store/sql.ts";
 import { TileTable } from "../tile-store/tile-table.ts";
@@ -38,6 +39,10 @@ export interface Segment {
 export interface Progress {
   /** Entries that D1 holds. */
   readonly flushedSeq: number;
+  /** Entries that D1 held at its best: where it went backwards, those are no backlog, but put back. */
+  readonly confirmedSeq: number;
+  /** When the last of them arrived there; null where that is not known. */
+  readonly arrival: Arrival | null;
   /** Entries covered by full tiles and bundles in R2. */
   readonly archivedSeq: number;
   /** Size of the head that R2 mirrors. */
@@ -55,7 +60,7 @@ CREATE TABLE IF NOT EXISTS segments (
   rows TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS progress (
   one INTEGER PRIMARY KEY CHECK (one = 1), flushed_seq INTEGER NOT NULL, archived_seq INTEGER NOT NULL,
-  mirrored_size INTEGER NOT NULL);
+  mirrored_size INTEGER NOT NULL, arrival TEXT, confirmed_seq INTEGER);
 CREATE TABLE IF NOT EXISTS alarms (name TEXT PRIMARY KEY, detail TEXT NOT NULL) WITHOUT ROWID;
 `;
 
@@ -75,6 +80,15 @@ class RecentSegments {
       if (oldest === undefined) return;
       this.#bytes -= oldest.leaves.length + oldest.rows.length;
     }
+  }
+
+  /** Takes over the new rows of a segment, where it is here. */
+  rewrite(firstSeq: number, rows: string): void {
+    const at = this.#segments.findIndex((segment) => segment.firstSeq === firstSeq);
+    const old = this.#segments[at];
+    if (old === undefined) return;
+    this.#segments[at] = { ...old, rows };
+    this.#bytes += rows.length - old.rows.length;
   }
 
   clear(): void {
@@ -100,12 +114,16 @@ export class LogStorage {
   readonly #crypto: CryptoPort;
   readonly tiles: TileTable;
   readonly #recent = new RecentSegments();
+  /** The standing alarms, as read last: every request asks for them, and nobody else writes them. */
+  #alarms: Map<string, string> | null = null;
 
   constructor(storage: DurableObjectStorage, crypto: CryptoPort) {
     this.#storage = storage;
     this.#sql = storage.sql;
     this.#crypto = crypto;
     this.#sql.exec(SCHEMA);
+    addColumn(this.#sql, "progress", "arrival", "TEXT");
+    addColumn(this.#sql, "progress", "confirmed_seq", "INTEGER");
     this.tiles = new TileTable(storage.sql);
   }
 
@@ -115,6 +133,7 @@ export class LogStorage {
       return this.#storage.transactionSync(closure);
     } catch (error) {
       this.#recent.clear();
+      this.#alarms = null;
       throw error;
     }
   }
@@ -190,6 +209,19 @@ export class LogStorage {
     this.#recent.add(segment);
   }
 
+  /** Replaces a segment's rows: content was erased from them. Must run inside a transaction. */
+  rewriteRows(firstSeq: number, rows: string): void {
+    this.#sql.exec("UPDATE segments SET rows = ? WHERE first_seq = ?", rows, firstSeq);
+    this.#recent.rewrite(firstSeq, rows);
+  }
+
+  /** Drops what lies behind an entry: segments, and tiles as far as they reach further. */
+  dropAfter(seq: number): void {
+    this.#recent.clear();
+    this.#sql.exec("DELETE FROM segments WHERE first_seq > ?", seq);
+    this.tiles.cut(seq);
+  }
+
   /** Segments that hold entries from `seq` on, in order, as a lazy cursor. */
   *segmentsFrom(seq: number): Generator<Segment> {
     if (this.#recent.covers(seq)) {
@@ -206,10 +238,11 @@ export class LogStorage {
     }
   }
 
-  /** Segments from the newest back, without their data. */
-  *segmentHeadsBackwards(): Generator<Omit<Segment, "leaves" | "rows">> {
+  /** Segments from the newest back, without their data; none that begins after `size`. */
+  *segmentHeadsBackwards(size: number): Generator<Omit<Segment, "leaves" | "rows">> {
     for (const row of this.#sql.exec(
-      "SELECT first_seq, count, recorded_at_ms FROM segments ORDER BY first_seq DESC",
+      "SELECT first_seq, count, recorded_at_ms FROM segments WHERE first_seq <= ? ORDER BY first_seq DESC",
+      size,
     )) {
       yield {
         firstSeq: Number(row.first_seq),
@@ -240,6 +273,30 @@ export class LogStorage {
     return row === undefined || Number(row.next) <= seq + 1 ? null : Number(row.recorded_at_ms);
   }
 
+  /** First and last entry after `seq` that a segment holds; null where none does. */
+  outboxBounds(seq: number): { readonly first: number; readonly last: number } | null {
+    const last = this.#first(
+      "SELECT first_seq + count - 1 AS last FROM segments ORDER BY first_seq DESC LIMIT 1",
+    );
+    if (last === undefined || Number(last.last) <= seq) return null;
+    const first = this.#segmentStart(seq + 1);
+    return { first: Math.max(seq + 1, first), last: Number(last.last) };
+  }
+
+  /** Where the segment begins that holds the entry, or the next one after it. */
+  #segmentStart(seq: number): number {
+    const before = this.#first(
+      "SELECT first_seq, count FROM segments WHERE first_seq <= ? ORDER BY first_seq DESC LIMIT 1",
+      seq,
+    );
+    if (before !== undefined && seq < Number(before.first_seq) + Number(before.count))
+      return Number(before.first_seq);
+    return Number(
+      this.#first("SELECT min(first_seq) AS first_seq FROM segments WHERE first_seq > ?", seq)?.first_seq ??
+        0,
+    );
+  }
+
   /** Bytes of the segments that end after `from` and not after `to`. */
   bytesBetween(from: number, to: number): number {
     const row = this.#first(
@@ -268,33 +325,55 @@ export class LogStorage {
       flushedSeq: Number(row?.flushed_seq ?? 0),
       archivedSeq: Number(row?.archived_seq ?? 0),
       mirroredSize: Number(row?.mirrored_size ?? 0),
+      confirmedSeq: Number(row?.confirmed_seq ?? row?.flushed_seq ?? 0),
+      arrival: typeof row?.arrival === "string" ? (JSON.parse(row.arrival) as Arrival) : null,
     };
   }
 
   setProgress(progress: Progress): void {
     this.#sql.exec(
-      `INSERT INTO progress (one, flushed_seq, archived_seq, mirrored_size) VALUES (1, ?, ?, ?)
+      `INSERT INTO progress (one, flushed_seq, archived_seq, mirrored_size, arrival, confirmed_seq) VALUES (1, ?, ?, ?, ?, ?)
        ON CONFLICT (one) DO UPDATE SET flushed_seq = excluded.flushed_seq, archived_seq = excluded.archived_seq,
-         mirrored_size = excluded.mirrored_size`,
+         mirrored_size = excluded.mirrored_size, arrival = excluded.arrival, confirmed_seq = excluded.confirmed_seq`,
       progress.flushedSeq,
       progress.archivedSeq,
       progress.mirroredSize,
+      progress.arrival === null ? null : JSON.stringify(progress.arrival),
+      Math.max(progress.confirmedSeq, progress.flushedSeq),
     );
   }
 
   /** A standing alarm of the log (it is stopped, or D1 contradicts it), with its detail. */
   standingAlarm(name: "stopped" | "index-conflict"): string | null {
-    const row = this.#first("SELECT detail FROM alarms WHERE name = ?", name);
-    return row === undefined ? null : String(row.detail);
+    this.#alarms ??= new Map(
+      this.#sql
+        .exec<Row>("SELECT name, detail FROM alarms")
+        .toArray()
+        .map((row) => [String(row.name), String(row.detail)]),
+    );
+    return this.#alarms.get(name) ?? null;
+  }
+
+  /** Ends an alarm whose cause the operator has removed. */
+  clearAlarm(name: "index-conflict"): void {
+    this.#alarms = null;
+    this.#sql.exec("DELETE FROM alarms WHERE name = ?", name);
   }
 
   raiseAlarm(name: "stopped" | "index-conflict", detail: string): void {
+    this.#alarms = null;
     this.#sql.exec("INSERT INTO alarms (name, detail) VALUES (?, ?) ON CONFLICT DO NOTHING", name, detail);
   }
 
   #first(query: string, ...bindings: SqlStorageValue[]): Row | undefined {
     return firstRow(this.#sql, query, ...bindings);
   }
+}
+
+/** Adds a column that a table made by an earlier version lacks. */
+function addColumn(sql: SqlStorage, table: string, column: string, type: string): void {
+  if (firstRow(sql, "SELECT 1 FROM pragma_table_info(?) WHERE name = ?", table, column) === undefined)
+    sql.exec(`ALTER TABLE ${table} ADD COLUMN ${column} ${type}`);
 }
 
 function segmentOf(row: Row): Segment {

@@ -5,6 +5,7 @@
  */
 
 import type { Frame } from "./frame.ts";
+import type { SealRecord, StopRecord } from "./stop-store.ts";
 
 /** Which log a Durable Object is: fixed at its first append, compared at every later one. */
 export interface LogIdentity {
@@ -18,6 +19,8 @@ export interface LogIdentity {
   readonly name: string;
   /** 32 bytes of hex. */
   readonly registryId: string;
+  /** The caller knows that this may be a generation of the past: a sealed log answers nobody else. Not a part of it. */
+  readonly past?: boolean;
 }
 
 /** The name of the log's Durable Object. */
@@ -37,6 +40,26 @@ export interface AppendRequest {
   readonly ids: readonly string[];
   /** The leaves' bodies and their rows (see frame.ts). */
   readonly frame: Frame;
+  /** Where the request came with an Idempotency-Key. */
+  readonly idempotency?: IdempotentRequest;
+}
+
+/** What a request with an Idempotency-Key is known by. */
+export interface IdempotentRequest {
+  /** SHA-256 over the operation and the key, hex. */
+  readonly key: string;
+  /** SHA-256 over all that the answer depends on, hex. */
+  readonly fingerprint: string;
+  /** Kept with the answer and given back with it. */
+  readonly note: string;
+}
+
+/** An answer from memory, or about to be kept there: what the Worker makes the same answer of each time. */
+export interface KeptAnswer {
+  readonly ids: readonly string[];
+  readonly note: string;
+  /** Whether the request was answered before. */
+  readonly replayed: boolean;
 }
 
 /** A log's signed head. */
@@ -64,7 +87,7 @@ export type ItemOutcome =
   /** Refused because another entry of an atomic request was. */
   | { readonly status: "not-stored" };
 
-/** Why a log can't answer now; each is a 503 with Retry-After. */
+/** Why a log does not answer; each is a 503 with Retry-After, but for two of the Idempotency-Key's. */
 export type UnavailableCode =
   | "overloaded"
   | "outbox-full"
@@ -72,23 +95,37 @@ export type UnavailableCode =
   | "index-conflict"
   | "mirror-unavailable"
   | "log-stopped"
+  | "log-refilling"
   | "registry-unavailable"
-  | "storage-failed";
+  | "storage-failed"
+  | "idempotency-mismatch"
+  | "idempotency-in-flight"
+  | "idempotency-full";
 
 export interface Unavailable {
   readonly ok: false;
   readonly code: UnavailableCode;
   /** A plain sentence without any value that was sent. */
   readonly detail: string;
-  /** Seconds. */
+  /** Seconds; 0 where trying again does not help. */
   readonly retryAfter: number;
+  /** Whether the entries are stored all the same. */
+  readonly stored?: true;
   /** The log's registry epoch, where the request was checked at another one. */
   readonly epoch?: number;
+  /** The principal, where its log is another generation by now. */
+  readonly moved?: { readonly tenant: string; readonly name: string };
 }
 
-export type AppendOutcome =
-  | { readonly ok: true; readonly items: readonly ItemOutcome[]; readonly head: HeadView }
-  | Unavailable;
+export type AppendOutcome = Appended | Unavailable;
+
+export interface Appended {
+  readonly ok: true;
+  readonly items: readonly ItemOutcome[];
+  readonly head: HeadView;
+  /** Where the request came with an Idempotency-Key; the head is then the one that was first answered. */
+  readonly kept?: KeptAnswer;
+}
 
 export type HeadOutcome = { readonly ok: true; readonly head: HeadView } | Unavailable;
 
@@ -129,4 +166,36 @@ export type TileOutcome = { readonly ok: true; readonly bytes: Uint8Array | null
 
 export function unavailable(code: UnavailableCode, detail: string, retryAfter = 1): Unavailable {
   return { ok: false, code, detail, retryAfter };
+}
+
+/** How far D1 holds the log after one step of filling it. */
+export type RefillIndexOutcome =
+  | { readonly ok: true; readonly size: number; readonly indexed: number }
+  | Unavailable;
+
+/** How a log stands, as its operator sees it. */
+export type LogStanding =
+  | { readonly ok: true; readonly state: "running"; readonly head: HeadView }
+  | { readonly ok: true; readonly state: "stopped"; readonly stop: StopRecord; readonly seal: null }
+  | { readonly ok: true; readonly state: "sealed"; readonly stop: StopRecord; readonly seal: SealRecord };
+
+export type StandingOutcome = LogStanding | Unavailable;
+
+/** The seal of a stopped log; `log-not-stopped` for one that runs. */
+export type SealOutcome =
+  | { readonly ok: true; readonly seal: SealRecord }
+  | { readonly ok: false; readonly code: "log-not-stopped" }
+  | Unavailable;
+
+/** Entries as the log's own storage holds them. */
+export type StoredPageOutcome = { readonly ok: true; readonly rows: readonly StoredRow[] } | Unavailable;
+
+export interface StoredRow {
+  readonly seq: number;
+  /** Hex. */
+  readonly hash: string;
+  /** Base64. */
+  readonly leaf: string;
+  readonly content: string | null;
+  readonly salts: string | null;
 }

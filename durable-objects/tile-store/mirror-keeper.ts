@@ -27,8 +27,13 @@ export interface MirrorKeeperContext extends MirrorContext {
   readonly progress: () => MirrorProgress;
   readonly progressed: (progress: Partial<MirrorProgress>) => void;
   readonly stopped: () => boolean;
-  /** Raises the log's `stopped` alarm, in storage. */
-  readonly stop: (detail: string) => void;
+  /** Raises the log's `stopped` alarm, in storage; with the mirrored checkpoint, where it is what contradicts. */
+  readonly stop: (detail: string, kind: "ahead" | "fork" | "object", checkpoint: string | null) => void;
+  /**
+   * Takes back what the mirrored checkpoint covers and the log lacks, when it starts; null once it has it all, else why
+   * it can't. A log without it stops. Throws where that is to be tried again.
+   */
+  readonly refill?: (checkpoint: string) => Promise<string | null>;
 }
 
 export class Mirror {
@@ -63,9 +68,14 @@ export class Mirror {
   }
 
   async #compare(): Promise<void> {
-    const { head, progress, progressed } = this.#context;
-    const check = await checkMirror(this.#context, head()?.size ?? 0);
-    if (check.kind === "ahead" || check.kind === "fork") this.#stop(check.kind, check.size);
+    const { head, progress, progressed, refill } = this.#context;
+    let check = await checkMirror(this.#context, head()?.size ?? 0);
+    let why: string | null = null;
+    if (check.kind === "ahead" && refill !== undefined) {
+      why = await refill(check.checkpoint);
+      if (why === null) check = await checkMirror(this.#context, head()?.size ?? 0);
+    }
+    if (check.kind === "ahead" || check.kind === "fork") this.#stop(check.kind, check, why);
     else {
       // What R2 holds is what counts: a put's answer may have been lost, or an older object restored.
       const mirroredSize = check.kind === "none" ? 0 : check.size;
@@ -77,7 +87,9 @@ export class Mirror {
   async #runOnce(): Promise<void> {
     const { head, progress, progressed, stopped } = this.#context;
     if (stopped() || progress().mirroredSize >= (head()?.size ?? 0)) return;
-    const wait = this.#lastPut + MIRROR_PACE.minPutInterval - Date.now();
+    // A clock that was put back must not hold the mirror for longer than the pace.
+    const { minPutInterval } = MIRROR_PACE;
+    const wait = Math.min(minPutInterval, this.#lastPut + minPutInterval - Date.now());
     if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait));
     const current = head();
     if (current === null) return;
@@ -85,12 +97,12 @@ export class Mirror {
       progressed({ archivedSeq }),
     );
     if (!archived) {
-      this.#stop("object", current.size);
+      this.#stop("object", null);
       return;
     }
     const check = await checkMirror(this.#context, current.size);
     if (check.kind === "ahead" || check.kind === "fork") {
-      this.#stop(check.kind, check.size);
+      this.#stop(check.kind, check);
       return;
     }
     this.#lastPut = Date.now();
@@ -98,13 +110,19 @@ export class Mirror {
       progressed({ mirroredSize: current.size });
   }
 
-  #stop(kind: "ahead" | "fork" | "object", size: number): void {
+  #stop(
+    kind: "ahead" | "fork" | "object",
+    mirrored: { readonly size: number; readonly checkpoint: string } | null,
+    why: string | null = null,
+  ): void {
+    const size = mirrored?.size ?? 0;
+    const lost = why === null ? "" : `, and it could not be filled again: ${why}`;
     const detail = {
-      ahead: `the mirror holds a head of ${size} entries, more than the log has: its storage was rewound`,
+      ahead: `the mirror holds a head of ${size} entries, more than the log has: its storage was rewound${lost}`,
       fork: `the mirror holds a head of ${size} entries that is not a head of this log`,
       object: "the mirror holds another object where a tile or bundle of this log belongs",
     }[kind];
-    this.#context.stop(detail);
+    this.#context.stop(detail, kind, mirrored?.checkpoint ?? null);
     logEvent("log-stopped", { origin: this.#context.origin, kind });
   }
 }

@@ -46,3 +46,10 @@ export function tileBytes(
   }
   return encodeEntryBundle(leaves(tile.index * TILE_WIDTH + 1, tile.width));
 }
+
+/** The hashes of a path one by one. */
+export function hashList(path: Uint8Array): Uint8Array[] {
+  const out: Uint8Array[] = [];
+  for (let at = 0; at < path.length; at += HASH_BYTES) out.push(path.subarray(at, at + HASH_BYTES));
+  return out;
+}

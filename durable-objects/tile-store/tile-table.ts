@@ -3,6 +3,8 @@
  *
  * @module
  */
+import { HASH_BYTES } from "../../shared/merkle/hash.ts";
+import { TILE_WIDTH } from "../../shared/merkle/tiles.ts";
 import { blob, bytesOf, firstRow } from "./sql.ts";
 
 /** Where a tree keeps its tiles. */
@@ -25,6 +27,20 @@ export class TileTable implements TileStore {
     const query = "SELECT hashes FROM tiles WHERE level = ? AND tile = ?";
     const row = firstRow(this.#sql, query, level, tile);
     return row === undefined ? null : bytesOf(row.hashes);
+  }
+
+  /** Cuts the tiles to those of a tree of this size. */
+  cut(size: number): void {
+    const levels = firstRow(this.#sql, "SELECT max(level) AS level FROM tiles");
+    for (let level = 0; level <= Number(levels?.level ?? -1); level++) {
+      const nodes = Math.floor(size / TILE_WIDTH ** level);
+      const last = Math.floor(nodes / TILE_WIDTH);
+      // The lowest level keeps its full tiles only: the partial one is in memory.
+      const width = level === 0 ? 0 : nodes % TILE_WIDTH;
+      const kept = width === 0 ? null : this.tile(level, last);
+      this.#sql.exec("DELETE FROM tiles WHERE level = ? AND tile >= ?", level, last);
+      if (kept !== null) this.setTile(level, last, kept.slice(0, width * HASH_BYTES));
+    }
   }
 
   setTile(level: number, tile: number, hashes: Uint8Array): void {

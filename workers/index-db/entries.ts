@@ -4,6 +4,8 @@
  *
  * @module
  */
+import type { IndexedLogRow } from "./arrivals.ts";
+import { INDEXED_LOGS } from "./arrivals.ts";
 
 /** A row of `entries`, as reading needs it. */
 export interface EntryRow {
@@ -60,14 +62,14 @@ function conditions(filter: EntryFilter): Condition[] {
 /** Bytes of one page's leaves and contents: a Worker holds 128 MB, and an answer is text built from them. */
 const MAX_PAGE_BYTES = 8 * 1024 * 1024;
 
-const SELECT = "SELECT e.seq, e.pos, e.hash, e.leaf, e.content, e.salts, l.name";
-const SIZE = "length(e.leaf) + coalesce(length(e.content), 0)";
+export const SELECT = "SELECT e.seq, e.pos, e.hash, e.leaf, e.content, e.salts, l.name";
+export const SIZE = "length(e.leaf) + coalesce(length(e.content), 0)";
 
 /**
  * Cuts a page so that its bytes stay bounded: rows after the one that passes the bound are left for the next page.
  * The window runs over the page alone, since the inner query is limited first.
  */
-function bounded(inner: string): string {
+export function bounded(inner: string): string {
   return `SELECT * FROM (SELECT *, sum(size) OVER (ORDER BY ord) - size AS before FROM (${inner})) WHERE before < ${MAX_PAGE_BYTES} ORDER BY ord`;
 }
 
@@ -113,7 +115,16 @@ export async function queryLog(
   );
 }
 
-/** The tenant's entries after the arrival position `after`, in arrival order. */
+/** A page of the tenant's entries, and up to where D1 held some of its logs at the same moment, by log id. */
+export interface TenantRowPage extends RowPage {
+  readonly indexedLogs: ReadonlyMap<string, number>;
+}
+
+/**
+ * The tenant's entries after the arrival position `after`, in arrival order.
+ *
+ * @param logIds the logs to tell of how far D1 holds them, hex
+ */
 export async function queryTenant(
   db: D1DatabaseSession,
   tenant: string,
@@ -121,7 +132,8 @@ export async function queryTenant(
   principals: readonly string[] | null,
   after: number,
   limit: number,
-): Promise<RowPage> {
+  logIds: readonly string[] = [],
+): Promise<TenantRowPage> {
   const parts = [
     { sql: "e.tenant = ?", values: [tenant] },
     { sql: "e.pos > ?", values: [after] },
@@ -132,14 +144,20 @@ export async function queryTenant(
   }
   const inner = `${SELECT}, ${SIZE} AS size, e.pos AS ord FROM entries e INDEXED BY entries_by_arrival JOIN logs l ON l.log = e.log
     WHERE ${parts.map(({ sql }) => sql).join(" AND ")} ORDER BY e.pos LIMIT ?`;
-  const page = await db
-    .prepare(bounded(inner))
-    .bind(...parts.flatMap(({ values }) => values), limit + 1)
-    .all<EntryRow & { before: number; size: number }>();
-  return cut(page.results, limit, 0);
+  const [page, logs] = await db.batch([
+    db.prepare(bounded(inner)).bind(...parts.flatMap(({ values }) => values), limit + 1),
+    db.prepare(INDEXED_LOGS).bind(JSON.stringify(logIds)),
+  ]);
+  const rows = (page?.results ?? []) as unknown as (EntryRow & { before: number; size: number })[];
+  const indexed = (logs?.results ?? []) as unknown as IndexedLogRow[];
+  return {
+    ...cut(rows, limit, 0),
+    indexedLogs: new Map(indexed.map(({ log_id, last_seq }) => [log_id, last_seq])),
+  };
 }
 
-function cut(
+/** The page of what a bounded query answered. */
+export function cut(
   rows: readonly (EntryRow & { before: number; size: number })[],
   limit: number,
   indexed: number,
@@ -249,17 +267,23 @@ export interface IndexedEntryRow {
   readonly salts: string | null;
 }
 
-/** A log's rows from `from` to `to`, at most `limit` and bounded in bytes. */
+/** A log's rows from `from` to `to`, at most `limit` and bounded in bytes; and how far D1 was at that moment. */
 export async function queryForVerify(
   db: D1DatabaseSession,
   logId: string,
   from: number,
   to: number,
   limit: number,
-): Promise<readonly IndexedEntryRow[]> {
+): Promise<{ readonly rows: readonly IndexedEntryRow[]; readonly indexed: number }> {
   const inner = `SELECT e.seq, e.hash, e.leaf, CAST(e.recorded_at AS TEXT) AS recorded_at, e.id, e.kind, e.session, e.run,
     e.step, e.call, e.tool, e.status, e.content, e.salts, ${SIZE} AS size, e.seq AS ord
     FROM logs l JOIN entries e ON e.log = l.log WHERE l.log_id = ?1 AND e.seq >= ?2 AND e.seq <= ?3 ORDER BY e.seq LIMIT ?4`;
-  const { results } = await db.prepare(bounded(inner)).bind(logId, from, to, limit).all<IndexedEntryRow>();
-  return results;
+  const [page, log] = await db.batch([
+    db.prepare(bounded(inner)).bind(logId, from, to, limit),
+    db.prepare("SELECT last_seq FROM logs WHERE log_id = ?").bind(logId),
+  ]);
+  return {
+    rows: (page?.results ?? []) as unknown as IndexedEntryRow[],
+    indexed: (log?.results[0] as { last_seq: number } | undefined)?.last_seq ?? 0,
+  };
 }

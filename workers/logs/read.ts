@@ -4,6 +4,7 @@
  *
  * @module
  */
+import type { LogIdentity } from "../../durable-objects/principal-log/types.ts";
 import { nativeCrypto } from "../../native/crypto.ts";
 import { fromBase64, fromHex, toHex } from "../../shared/bytes.ts";
 import { decodeLeaf } from "../../shared/entry/decode-leaf.ts";
@@ -14,7 +15,8 @@ import type { Caller } from "../http/auth.ts";
 import { Problem } from "../http/problem.ts";
 import type { EntryRow } from "../index-db/entries.ts";
 import type { OpenLog } from "./open-log.ts";
-import { bindLog, refusal } from "./open-log.ts";
+import { bindPastLog, refusal } from "./open-log.ts";
+import { rebuildStep } from "./rebuild.ts";
 
 const REBUILDING = {
   retryAfter: 1,
@@ -22,7 +24,9 @@ const REBUILDING = {
 };
 
 /** The log's id, hex, as D1 knows it. */
-export function logIdOf(log: OpenLog): string {
+export function logIdOf(log: {
+  readonly identity: Pick<LogIdentity, "registryId" | "principal" | "generation">;
+}): string {
   const { registryId, principal, generation } = log.identity;
   return toHex(computeLogId(nativeCrypto, fromHex(registryId, 32), principal, generation));
 }
@@ -47,18 +51,50 @@ export async function requireIndexed(log: OpenLog, indexed: number, promised: nu
   throw new Problem("index-rebuilding", REBUILDING);
 }
 
-/** Makes D1 hold the acknowledged entries of every log of the tenant. Throws 503 `index-rebuilding`. */
-export async function tenantBarrier(env: Env, caller: Caller): Promise<void> {
-  const dirty = await env.TENANT_DIRECTORY.getByName(caller.tenant.id).dirtyLogs();
+/** What D1 must be found to hold of some logs, by log id: a page that was read while it did not is short. */
+export type TenantPromise = ReadonlyMap<string, number>;
+
+/**
+ * Makes D1 hold the acknowledged entries of every log of the tenant. Throws 503 `index-rebuilding`, and goes on with a
+ * rebuild of the tenant's index where one runs.
+ *
+ * @returns what `requireTenantIndexed` is to find
+ */
+export async function tenantBarrier(env: Env, caller: Caller): Promise<TenantPromise> {
+  const { tenant } = caller;
+  const view = await env.TENANT_DIRECTORY.getByName(tenant.id).indexView();
+  if (view.rebuilding && !(await rebuildStep(env, tenant)).done)
+    throw new Problem("index-rebuilding", REBUILDING);
+  const promised = new Map<string, number>();
   // Six subrequests at a time are what a Worker gets anyway.
-  for (let i = 0; i < dirty.length; i += 6) {
+  for (let i = 0; i < view.dirty.length; i += 6) {
     await Promise.all(
-      dirty.slice(i, i + 6).map(async ({ name, principal, generation }) => {
-        const log = await bindLog(env, caller.tenant, { name, id: principal, generation, createdAt: "" });
-        await barrier(log);
+      view.dirty.slice(i, i + 6).map(async ({ name, principal, generation }) => {
+        const log = await bindPastLog(env, tenant, { name, id: principal, generation, createdAt: "" });
+        promised.set(logIdOf(log), await barrier(log));
       }),
     );
   }
+  const { witness } = view;
+  if (witness !== null) {
+    const { registryId } = tenant;
+    const logId = logIdOf({ identity: { registryId, ...witness } });
+    promised.set(logId, Math.max(promised.get(logId) ?? 0, witness.seq));
+  }
+  return promised;
+}
+
+/** Checks that D1 held, when it answered, what the barrier promised. Throws 503 and has D1 filled again. */
+export async function requireTenantIndexed(
+  env: Env,
+  caller: Caller,
+  promised: TenantPromise,
+  indexed: ReadonlyMap<string, number>,
+): Promise<void> {
+  if ([...promised].every(([logId, seq]) => (indexed.get(logId) ?? 0) >= seq)) return;
+  await env.TENANT_DIRECTORY.getByName(caller.tenant.id).startRebuild();
+  await rebuildStep(env, caller.tenant);
+  throw new Problem("index-rebuilding", REBUILDING);
 }
 
 /** The API's JSON text of a row. */

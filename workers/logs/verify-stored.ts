@@ -12,14 +12,14 @@ import type { FieldOpening } from "../../shared/entry/commitment.ts";
 import { splitSections } from "../../shared/entry/content.ts";
 import type { Leaf } from "../../shared/entry/leaf.ts";
 import { formatOrigin } from "../../shared/entry/log-id.ts";
+import type { ScannedLeaf } from "../../shared/entry/scan-leaf.ts";
 import { RunsealError } from "../../shared/errors.ts";
 import { RangeRoot } from "../../shared/merkle/range.ts";
 import type { RegistryChain } from "../../shared/registry/chain.ts";
 import type { KeptHead } from "../../shared/verify/bundle.ts";
-import { breakOf } from "../../shared/verify/bundle.ts";
 import { checkCheckpoint } from "../../shared/verify/checkpoint.ts";
 import { alteredField } from "../../shared/verify/content.ts";
-import { IssueList } from "../../shared/verify/issues.ts";
+import { breakOf, IssueList } from "../../shared/verify/issues.ts";
 import { LogWalker } from "../../shared/verify/walk.ts";
 import type { Env } from "../env.ts";
 import { headOut } from "../http/head.ts";
@@ -28,7 +28,7 @@ import type { IndexedEntryRow } from "../index-db/entries.ts";
 import { queryForVerify } from "../index-db/entries.ts";
 import type { OpenLog } from "./open-log.ts";
 import { refusal } from "./open-log.ts";
-import { indexSession, logIdOf } from "./read.ts";
+import { indexSession, logIdOf, requireIndexed } from "./read.ts";
 import { registryChain } from "./registry.ts";
 
 /** Entries that one request walks; the caller goes on at `next`. */
@@ -80,7 +80,7 @@ function alteredColumn(row: IndexedEntryRow, leaf: Leaf, openings: readonly Fiel
   return expected.find(([, found, wanted]) => found !== wanted)?.[0] ?? null;
 }
 
-function checkRow(row: IndexedEntryRow, leaf: Leaf, issues: IssueList): void {
+function checkRow(row: IndexedEntryRow, leaf: ScannedLeaf, issues: IssueList): void {
   const add = (code: "altered-content" | "altered-index", detail: string): void => {
     issues.add({ seq: row.seq, code, detail, expected: null, found: null });
   };
@@ -89,7 +89,7 @@ function checkRow(row: IndexedEntryRow, leaf: Leaf, issues: IssueList): void {
     const field = alteredField(nativeCrypto, leaf, openings);
     if (field !== null)
       add("altered-content", `the stored value of ${field} is not the one that the leaf commits to`);
-    const column = alteredColumn(row, leaf, openings);
+    const column = alteredColumn(row, leaf.decode(), openings);
     if (column !== null) add("altered-index", `the index column ${column} does not say what the leaf says`);
   } catch (error) {
     if (!(error instanceof RunsealError)) throw error;
@@ -137,6 +137,8 @@ export async function verifyStored(env: Env, log: OpenLog, range: VerifyRange): 
     if (barrier.code !== "index-unavailable") throw refusal(barrier);
     throw new Problem("index-rebuilding", { retryAfter: barrier.retryAfter, detail: barrier.detail });
   }
+  // Where it contradicts the log, what it lacks is a finding, too.
+  const mayLack = !barrier.ok;
   const evidence = await log.stub.range(log.identity, log.epoch, range.from - 1, range.from - 1 + MAX_WALK);
   if (!evidence.ok) throw refusal(evidence);
   const { head } = evidence;
@@ -156,7 +158,8 @@ export async function verifyStored(env: Env, log: OpenLog, range: VerifyRange): 
   const kept = range.keptHead;
   let keptFound: string | null = null;
   for (let at = range.from; at <= end; ) {
-    const rows = await queryForVerify(indexSession(env), logIdOf(log), at, end, PAGE);
+    const { rows, indexed } = await queryForVerify(indexSession(env), logIdOf(log), at, end, PAGE);
+    if (!mayLack) await requireIndexed(log, indexed, end);
     if (rows.length === 0) break;
     for (const row of rows) {
       const offset = (row.seq - range.from) * 32;
@@ -167,7 +170,7 @@ export async function verifyStored(env: Env, log: OpenLog, range: VerifyRange): 
         recordedHash: row.hash,
         ...(provenHash === undefined ? {} : { provenHash }),
       });
-      if (leaf !== null) checkRow(row, leaf.decode(), issues);
+      if (leaf !== null) checkRow(row, leaf, issues);
       if (kept?.seq === row.seq) keptFound = row.hash;
       at = row.seq + 1;
     }
@@ -236,6 +239,9 @@ function report(parts: {
     trusted: [
       "the tenant's key registry as this service holds it: compare its registry id with the one you kept",
       "this service's own verification: export the log and verify it offline to trust nobody",
+      ...(range.from === 1
+        ? []
+        : [`the entries before ${range.from}: this call did not walk them, an earlier one may have`]),
     ],
     verified_by: "runseal service",
     ...(end < to ? { next: end + 1 } : {}),

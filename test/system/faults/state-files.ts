@@ -4,7 +4,7 @@
  * @module
  */
 import { cpSync, readdirSync, rmSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { TestServer } from "../../support/server.ts";
 
@@ -58,4 +58,9 @@ export function copyPart(server: TestServer, part: Part, to: string): () => void
     rmSync(folder, { recursive: true });
     cpSync(to, folder, { recursive: true });
   };
+}
+
+/** Deletes D1 of a server that has ended, with all that the server notes about it. */
+export function removeIndex(server: TestServer): void {
+  rmSync(dirname(folderOf(server, "index")), { recursive: true });
 }

@@ -1,10 +1,14 @@
-import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { execFile } from "node:child_process";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { Answer } from "../../support/client.ts";
 import { startServerProcess, type TestServer, temporaryFolder } from "../../support/server.ts";
-import { createTenant, LoadedLog, newEntry, type Tenant } from "../faults/load.ts";
-import { copyPart } from "../faults/state-files.ts";
+import { createTenant, LoadedLog, newEntry, patiently, type Tenant } from "../faults/load.ts";
+import { copyPart, removeIndex } from "../faults/state-files.ts";
 
+const CLI = join(dirname(fileURLToPath(import.meta.url)), "../../../cli/runseal.ts");
 let server: TestServer;
 let tenant: Tenant;
 let restoreLogs: () => void;
@@ -18,6 +22,13 @@ const [rewound, still, gap] = ["rewound", "still", "gap"].map((name) => new Load
 const client = () => server.client(tenant.key);
 const problemOf = (answer: Answer) =>
   answer.json<{ type: string }>().type.replace("urn:runseal:problem:", "");
+
+/** An entry that the log is to expect. */
+function newEntryOf(log: LoadedLog): Record<string, unknown> {
+  const entry = newEntry();
+  log.sent.add(String(entry.id));
+  return entry;
+}
 
 async function append(log: LoadedLog, count: number, query = ""): Promise<void> {
   const entries = Array.from({ length: count }, newEntry);
@@ -44,21 +55,22 @@ describe("a log's files replaced by an older copy", () => {
     server = await server.restart();
   });
 
-  it("stop the log where a later head was mirrored: never another history", async () => {
+  it("give way to what D1 and R2 hold, where a later head was mirrored: never another history", async () => {
     const answers = [
-      await client().post(`${rewound.path}/entries`, newEntry()),
-      await client().post(`${rewound.path}/entries?wait=mirrored`, [newEntry(), newEntry()]),
+      await client().post(`${rewound.path}/entries`, newEntryOf(rewound)),
       await client().get(`${rewound.path}/head`),
-      await client().get(`${rewound.path}/checkpoint`),
-      await client().get(`${rewound.path}/entries`),
-      await client().get(`${rewound.path}/verify`),
-      await client().get(`${rewound.path}/export`),
-      await client().get(`${rewound.path}/proof/consistency?from=10`),
     ];
-    for (const answer of answers) expect([answer.status, problemOf(answer)]).toEqual([503, "log-stopped"]);
+    expect(answers.map(({ status }) => status)).toEqual([201, 200]);
+    rewound.told.take((answers[0] as Answer).text);
+    expect((await rewound.check(client(), tenant)).size).toBe(16);
+    // It comes by the log's alarm.
+    await vi.waitFor(async () => {
+      const system = await client().get("/v1/principals/$system/entries?limit=1000");
+      expect(system.text).toContain('"log.refilled"');
+    }, 20_000);
   });
 
-  it("stop no other log", async () => {
+  it("change no other log", async () => {
     await append(still, 2);
     expect((await still.check(client(), tenant)).size).toBe(4);
   });
@@ -93,6 +105,78 @@ describe("D1's files replaced by an older copy", () => {
     expect((await still.check(client(), tenant)).size).toBe(39);
     expect((await later.check(client(), tenant)).size).toBe(4);
   });
+});
+
+describe("D1's files gone", () => {
+  it("are made again by the operator's command, and nothing is read from them before", async () => {
+    const before = await allOf();
+    await server.stop();
+    removeIndex(server);
+    server = await server.restart();
+    const answer = await client().get("/v1/entries?limit=1000");
+    expect([answer.status, problemOf(answer)]).toEqual([503, "index-rebuilding"]);
+    const { stdout } = await promisify(execFile)(process.execPath, [CLI, "rebuild-index"], {
+      env: { ...process.env, RUNSEAL_URL: server.url, RUNSEAL_OPERATOR_TOKEN: server.operatorToken },
+    });
+    expect(stdout).toMatch(/^the index holds \d+ logs of 1 tenants again\n$/);
+    expect(await allOf()).toEqual(before);
+    for (const log of [rewound, still, gap]) await log.check(client(), tenant);
+  });
+
+  /** Ids of the tenant's entries, sorted: the order in which they arrive is another one. */
+  async function allOf(): Promise<string[]> {
+    const { text } = await patiently(client(), "/v1/entries?limit=1000");
+    const { entries } = JSON.parse(text) as { entries: { id: string; kind: string }[] };
+    return entries.flatMap(({ id, kind }) => (kind.startsWith("tool.") ? [id] : [])).sort();
+  }
+});
+
+describe("both a log's files and D1's replaced by older copies", () => {
+  it("stop the log where neither has what was mirrored, until the operator recovers it", async () => {
+    await server.stop();
+    const folder = temporaryFolder();
+    const restore = [
+      copyPart(server, "logs", join(folder, "logs")),
+      copyPart(server, "index", join(folder, "index")),
+    ];
+    server = await server.restart();
+    await append(rewound, 5, "?wait=mirrored");
+    await server.stop();
+    for (const one of restore) one();
+    server = await server.restart();
+    const answers = [
+      await client().post(`${rewound.path}/entries`, newEntry()),
+      await client().post(`${rewound.path}/entries?wait=mirrored`, [newEntry(), newEntry()]),
+      await client().get(`${rewound.path}/head`),
+      await client().get(`${rewound.path}/checkpoint`),
+      await client().get(`${rewound.path}/entries`),
+      await client().get(`${rewound.path}/verify`),
+      await client().get(`${rewound.path}/export`),
+      await client().get(`${rewound.path}/proof/consistency?from=10`),
+    ];
+    for (const answer of answers) expect([answer.status, problemOf(answer)]).toEqual([503, "log-stopped"]);
+    await append(still, 1);
+
+    const path = `/v1/tenants/${await tenantId()}/principals/rewound`;
+    const operator = server.client(server.operatorToken);
+    const standing = (await operator.get(`${path}/log`)).json<{ state: string; generation: number }>();
+    expect(standing).toMatchObject({ state: "stopped", generation: 1 });
+    const recovered = await operator.post(`${path}/recover`, { generation: 1, reason: "both were restored" });
+    expect(recovered.status).toBe(200);
+    const next = new LoadedLog("rewound");
+    await append(next, 4);
+    const { text } = await patiently(client(), `${next.path}/entries`);
+    const kinds = (JSON.parse(text) as { entries: { kind: string }[] }).entries.map(({ kind }) => kind);
+    expect(kinds).toEqual(["log.recovered", ...Array<string>(4).fill("tool.call.started")]);
+    const old = await patiently(client(), `${next.path}/verify?generation=1`);
+    expect(JSON.parse(old.text)).toMatchObject({ verdict: "intact" });
+  });
+
+  /** The tenant's id, from the log's origin. */
+  async function tenantId(): Promise<string> {
+    const { text } = await client().get(`${still.path}/checkpoint`);
+    return /\/t\/([0-9a-f]{32})\//.exec(text)?.[1] ?? "";
+  }
 
   afterAll(async () => {
     await server.stop();

@@ -1,0 +1,81 @@
+/**
+ * Fills D1 again for a whole tenant, log by log in bounded steps: each log is asked to look where D1 stands and to put
+ * there what it lacks. The tenant's directory remembers how far that is; anybody may go on with it.
+ *
+ * @module
+ */
+import type { NamedLog } from "../../durable-objects/tenant-directory/index-state.ts";
+import type { TenantRecord } from "../../durable-objects/tenant-directory/tenant-directory.ts";
+import type { Env } from "../env.ts";
+import { Problem } from "../http/problem.ts";
+import { newestArrival } from "../index-db/arrivals.ts";
+import { indexTenant } from "../index-db/tenants.ts";
+import type { OpenLog } from "./open-log.ts";
+import { bindPastLog, refusal } from "./open-log.ts";
+import { registryState } from "./registry.ts";
+
+/** Bounds of one step. An object, so that a test can lower them. */
+export const REBUILD_STEP = {
+  logs: 24,
+  /** Chunks of one log: a thousand entries each at most, and some seconds of a Durable Object's time together. */
+  chunks: 20,
+};
+/** Six at a time are what a Worker gets anyway. */
+const AT_ONCE = 6;
+
+export interface RebuildStep {
+  /** Whether the rebuild is through. */
+  readonly done: boolean;
+  /** Logs that this step is through with. */
+  readonly logs: number;
+  /** Entries that D1 holds of the logs that it asked. */
+  readonly entries: number;
+}
+
+/** Begins a rebuild of the tenant's part of D1: its own rows now, those of its logs in steps. */
+export async function startRebuild(env: Env, tenant: TenantRecord): Promise<void> {
+  await env.TENANT_DIRECTORY.getByName(tenant.id).startRebuild();
+  const { records } = await registryState(env, tenant.id, { maxAgeMs: 0 });
+  await indexTenant(env.DB, tenant, records);
+}
+
+/** The next step of a tenant's rebuild, if one runs. Throws a 503 problem where a log or D1 is away. */
+export async function rebuildStep(env: Env, tenant: TenantRecord): Promise<RebuildStep> {
+  const directory = env.TENANT_DIRECTORY.getByName(tenant.id);
+  const page = await directory.rebuildPage(REBUILD_STEP.logs);
+  if (page === null) return { done: true, logs: 0, entries: 0 };
+  let [logs, entries] = [0, 0];
+  for (let i = 0; i < page.logs.length; i += AT_ONCE) {
+    const group = page.logs.slice(i, i + AT_ONCE);
+    const steps = await Promise.all(group.map((log) => refill(env, tenant, log)));
+    entries += steps.reduce((sum, { indexed }) => sum + indexed, 0);
+    const whole = steps.findIndex(({ complete }) => !complete);
+    const through = whole < 0 ? group : group.slice(0, whole);
+    logs += through.length;
+    const last = through.at(-1);
+    if (last !== undefined) await directory.rebuilt(page.round, last.name, last.generation);
+    // The long one goes on where it is in the next step.
+    if (whole >= 0) return { done: false, logs, entries };
+  }
+  if (!page.more) await directory.endRebuild(page.round, await newestArrival(env.DB, tenant.id));
+  return { done: !page.more, logs, entries };
+}
+
+/** Puts a part of one log into D1. */
+async function refill(
+  env: Env,
+  tenant: TenantRecord,
+  log: NamedLog,
+): Promise<{ complete: boolean; indexed: number }> {
+  const { name, principal: id, generation } = log;
+  const open: OpenLog = await bindPastLog(env, tenant, { name, id, generation, createdAt: "" });
+  const outcome = await open.stub.refillIndex(open.identity, open.epoch, REBUILD_STEP.chunks);
+  if (outcome.ok) return { complete: outcome.indexed >= outcome.size, indexed: outcome.indexed };
+  // What a log that stands still has to say can't be had by waiting; its runbook is another one (docs/operate.md).
+  if (outcome.code === "log-stopped" || outcome.code === "index-conflict")
+    return { complete: true, indexed: 0 };
+  if (outcome.code === "index-unavailable") {
+    throw new Problem("index-rebuilding", { retryAfter: 1, detail: outcome.detail });
+  }
+  throw refusal(outcome);
+}
