@@ -5,6 +5,9 @@
  */
 import { nativeCrypto } from "../../native/crypto.ts";
 import type { VerifyReport } from "../../shared/api/schemas.ts";
+import { RunsealError } from "../../shared/errors.ts";
+import type { NoteKey } from "../../shared/note/vkey.ts";
+import { parseVkey, SIGNATURE_TYPES } from "../../shared/note/vkey.ts";
 import type { KeptHead } from "../../shared/verify/bundle.ts";
 import { BundleVerifier } from "../../shared/verify/bundle.ts";
 import { verifyText } from "../../shared/verify/text.ts";
@@ -37,6 +40,30 @@ function finish(invocation: Invocation, report: VerifyReport): ExitCode {
   return report.pinned === false && values["allow-unpinned"] !== true ? EXIT.fails : EXIT.holds;
 }
 
+/** The witnesses whose cosignatures count: a vkey a line. */
+async function witnessesOf(path: string | undefined): Promise<NoteKey[]> {
+  if (path === undefined) return [];
+  const lines = (await fileText(path)).split("\n").map((line) => line.trim());
+  return lines
+    .filter((line) => line !== "" && !line.startsWith("#"))
+    .map((vkey) => {
+      const key = vkeyOf(vkey);
+      if (key === null || key.type !== SIGNATURE_TYPES.cosignature) {
+        throw new UsageError("--witnesses takes a file with the vkey of a witness on each line");
+      }
+      return key;
+    });
+}
+
+function vkeyOf(vkey: string): NoteKey | null {
+  try {
+    return parseVkey(nativeCrypto, vkey);
+  } catch (error) {
+    if (!(error instanceof RunsealError)) throw error;
+    return null;
+  }
+}
+
 async function verifyBundle(invocation: Invocation, path: string): Promise<ExitCode> {
   const { values, note } = invocation;
   const registryId = text(values, "registry");
@@ -50,6 +77,7 @@ async function verifyBundle(invocation: Invocation, path: string): Promise<ExitC
     ...(registryId === undefined ? {} : { registryId }),
     ...(checkpointFile === undefined ? {} : { checkpoint: await fileText(checkpointFile) }),
     ...(kept === undefined ? {} : { keptHead: kept }),
+    witnesses: await witnessesOf(text(values, "witnesses")),
     onProgress: (checked) => note(`${checked} entries checked`),
   });
   for await (const line of fileLines(path)) verifier.line(line);
@@ -110,6 +138,11 @@ export const verifyCommand: Command = {
     registry: { type: "string", value: "ID", help: "the tenant's registry id, 64 hex digits (bundle)" },
     checkpoint: { type: "string", value: "FILE", help: "a checkpoint that you kept (bundle)" },
     head: { type: "string", value: "SEQ:HASH", help: "a head that you kept" },
+    witnesses: {
+      type: "string",
+      value: "FILE",
+      help: "vkeys of the witnesses that you trust, one a line (bundle)",
+    },
     "allow-unpinned": { type: "boolean", help: "exit 0 for a bundle that is only consistent with itself" },
     ...PRINCIPAL_OPTION,
     from: { type: "string", value: "SEQ", help: "first entry to walk (log)" },

@@ -1,5 +1,5 @@
 /**
- * The leaves of one batch: heads by log id, at most 700 a leaf, and each new registry record after the heads that were
+ * The leaves of one batch: heads by log id, at most 700 a leaf (in the service's log one, docs/heads.md), and each new registry record after the heads that were
  * signed before it (design section 4: a head of a retired key counts if it is listed before the record).
  *
  * @module
@@ -40,10 +40,12 @@ export interface Batch {
 export function buildBatch(input: BatchInput): Batch {
   const leaves: Uint8Array[] = [];
   let { batch } = input;
+  // In the service's log each tenant has a leaf of its own, which can be shown to it without showing another.
+  const perLeaf = input.recordEpoch === null ? 1 : MAX_HEADS;
   const list = (heads: readonly StoredReport[]): void => {
-    for (let at = 0; at < heads.length; at += MAX_HEADS) {
+    for (let at = 0; at < heads.length; at += perLeaf) {
       batch += 1;
-      const listed = heads.slice(at, at + MAX_HEADS).map(({ logId, size, root, epoch }) => {
+      const listed = heads.slice(at, at + perLeaf).map(({ logId, size, root, epoch }) => {
         return { logId: fromHex(logId, 32), size, root: fromHex(root, 32), epoch };
       });
       leaves.push(encodeHeadsLeaf({ registryId: input.registryId, batch, time: input.time, heads: listed }));

@@ -6,6 +6,7 @@
 import { fromHex } from "../../shared/bytes.ts";
 import type { CryptoPort } from "../../shared/crypto/port.ts";
 import { verifyConsistency } from "../../shared/merkle/verify.ts";
+import { hashList } from "../tile-store/proofs.ts";
 import type { HeadReport, ReportedHead, ReportOutcome } from "./types.ts";
 
 /**
@@ -28,13 +29,11 @@ export function judgeReport(
     const same = report.root === last.root;
     return unchanged(same ? { status: "taken" } : { status: "refused", reason: "forked" });
   }
-  const proof: Uint8Array[] = [];
-  for (let at = 0; at < report.path.length; at += 32) proof.push(report.path.subarray(at, at + 32));
   const { ok } = verifyConsistency(
     crypto,
     last.size,
     report.size,
-    proof,
+    hashList(report.path),
     fromHex(last.root, 32),
     fromHex(report.root, 32),
   );

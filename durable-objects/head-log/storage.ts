@@ -175,6 +175,14 @@ export class HeadStorage {
     for (const row of this.#sql.exec<Row>(query, from, to)) yield bytesOf(row.leaf);
   }
 
+  /** Index of the last of the leaves [from, to) that holds these bytes; null for none. */
+  lastLeafWith(bytes: Uint8Array, from: number, to: number): number | null {
+    const query = `SELECT leaf_index FROM leaves WHERE leaf_index >= ? AND leaf_index < ? AND instr(leaf, ?) > 0
+      ORDER BY leaf_index DESC LIMIT 1`;
+    const row = firstRow(this.#sql, query, from, to, blob(bytes));
+    return row === undefined ? null : Number(row.leaf_index);
+  }
+
   head(logId: string): StoredReport | null {
     const row = firstRow(this.#sql, "SELECT * FROM heads WHERE log_id = ?", logId);
     return row === undefined ? null : reportOf(row);
@@ -202,10 +210,16 @@ export class HeadStorage {
     return [...this.#sql.exec<Row>(query, report)].map(reportOf);
   }
 
-  /** A page of heads by log id, after the given one. */
-  page(after: string, limit: number): StoredReport[] {
-    const query = "SELECT * FROM heads WHERE log_id > ? ORDER BY log_id LIMIT ?";
-    return [...this.#sql.exec<Row>(query, after, limit)].map(reportOf);
+  /**
+   * A page of heads by log id, after the given one.
+   *
+   * @param principals names that may be seen; null for all
+   */
+  page(after: string, limit: number, principals: readonly string[] | null): StoredReport[] {
+    const query = `SELECT * FROM heads WHERE log_id > ? AND (? OR name IN (SELECT value FROM json_each(?)))
+      ORDER BY log_id LIMIT ?`;
+    const names = JSON.stringify(principals ?? []);
+    return [...this.#sql.exec<Row>(query, after, principals === null ? 1 : 0, names, limit)].map(reportOf);
   }
 
   countAfter(report: number): number {

@@ -5,6 +5,8 @@
  */
 import { tenantOrigin } from "../../shared/entry/log-id.ts";
 import type { Unavailable } from "../principal-log/types.ts";
+import type { Anchor } from "./anchor-storage.ts";
+import type { WitnessView } from "./witness-client.ts";
 
 /** The owner of the service's own log of heads, which lists the tenants' logs. No tenant has this id. */
 export const SERVICE = "service";
@@ -82,7 +84,7 @@ export interface HeadLogView {
 }
 
 export interface HeadAlarm {
-  readonly name: "stopped" | "head-refused";
+  readonly name: "stopped" | "head-refused" | "witness-disagrees" | "anchor-contradicts";
   /** Hex; of an alarm about one log. */
   readonly logId: string | null;
   readonly detail: string;
@@ -94,6 +96,92 @@ export interface KnownHead extends ReportedHead {
   readonly reportedAtMs: number;
   readonly listed: boolean;
 }
+
+/** What the service's log has of its witnesses; `misconfigured` says why the setting can't be read. */
+export type WitnessesOutcome =
+  | {
+      readonly ok: true;
+      readonly view: HeadLogView;
+      readonly misconfigured: string | null;
+      readonly witnesses: readonly WitnessView[];
+    }
+  | Unavailable;
+/** A head that somebody keeps elsewhere. */
+export interface AnchorRequest {
+  /** Hex; of the tenant's log itself, the registry id. */
+  readonly logId: string;
+  readonly size: number;
+  /** Hex. */
+  readonly root: string;
+  readonly checkpoint: string;
+  readonly where: string;
+  readonly receipt: string | null;
+  /** The API key. */
+  readonly by: string;
+  /** Size of the last anchor, as the caller knows it; 0 for none. */
+  readonly from: number;
+  /** RFC 6962 consistency path between that and this one, the smaller first; hashes joined. */
+  readonly path: Uint8Array;
+}
+
+export type AnchorOutcome =
+  | { readonly status: "advanced" | "unchanged" | "rejected" }
+  /** The last anchor has another size than `from`. */
+  | { readonly status: "behind"; readonly size: number };
+
+/** A log with its last anchor. */
+export interface AnchoredLog {
+  /** Null for the tenant's log itself. */
+  readonly name: string | null;
+  readonly generation: number;
+  readonly logId: string;
+  /** Of the head that was reported last. */
+  readonly size: number;
+  readonly anchor: Anchor | null;
+}
+
+export type AnchoredOutcome =
+  | { readonly ok: true; readonly own: AnchoredLog; readonly logs: readonly AnchoredLog[] }
+  | Unavailable;
+
+/** A leaf that lists a log, proved under a head of the log of heads. */
+export interface ProvenListing {
+  readonly index: number;
+  readonly leaf: Uint8Array;
+  /** Inclusion path, hashes joined. */
+  readonly path: Uint8Array;
+  /** What it lists: size, and root in hex. */
+  readonly size: number;
+  readonly root: string;
+}
+
+/**
+ * A tenant's log with the leaves that list one log: the last one, and the last one that the service's log covers, where
+ * that is another.
+ */
+export type ListingsOutcome =
+  | {
+      readonly ok: true;
+      readonly checkpoint: string;
+      /** Registry epoch of the key that signed it. */
+      readonly epoch: number;
+      readonly listings: readonly ProvenListing[];
+      /** Consistency path from the size that the service's log lists, hashes joined; null where there is none. */
+      readonly consistency: Uint8Array | null;
+    }
+  | Unavailable;
+
+/** The service's log with the leaf that lists one tenant's log; null where none does yet. */
+export type TenantListingOutcome =
+  | {
+      readonly ok: true;
+      readonly vkey: string;
+      /** The head under which it is proved: the last cosigned one that covers it, or else the last one. */
+      readonly checkpoint: string;
+      readonly size: number;
+      readonly listing: ProvenListing | null;
+    }
+  | Unavailable;
 
 export type ViewOutcome = { readonly ok: true; readonly view: HeadLogView } | Unavailable;
 export type HeadsOutcome =

@@ -52,6 +52,8 @@ export interface LeafLine {
   readonly hash: string;
   /** Base64. */
   readonly leaf: string;
+  /** The leaf behind the byte that its hash takes in front of it, where the reader decoded it: see LeafBytes. */
+  readonly prefixed?: Uint8Array;
 }
 
 /** Values of the leaf before: `content` what is stored, `disclosure` what was disclosed of it. */
@@ -74,12 +76,40 @@ export interface CheckpointLine {
   readonly checkpoint: string;
 }
 
-/** What anchors the head; not read by this version. */
-export interface AnchorLine {
-  readonly t: "tenant" | "cosignature";
+/** A leaf of a log of heads, proved to be in it, and the proof that the head it lists was gone on from. */
+export interface ListingProof {
+  /** Signed head of that log. */
+  readonly checkpoint: string;
+  /** Of the leaf, from 0. */
+  readonly index: number;
+  /** Base64. */
+  readonly leaf: string;
+  /** Inclusion path of the leaf under the checkpoint, hex. */
+  readonly path: readonly string[];
+  /** Consistency path from the listed size, hex: to the log's head, or to that of the tenant's log. */
+  readonly consistency: readonly string[];
 }
 
-export type BundleLine = RegistryLine | LeafLine | FieldsLine | HashLine | CheckpointLine | AnchorLine;
+/** A leaf of the tenant's log: a list of heads with this log's in it, or a record of the registry. */
+export interface TenantLine extends ListingProof {
+  readonly t: "tenant";
+}
+
+/** A leaf of the service's log that lists the tenant's log; its checkpoint carries what cosignatures there are. */
+export interface CosignatureLine extends ListingProof {
+  readonly t: "cosignature";
+  /** The service log's key, as a C2SP vkey. */
+  readonly vkey: string;
+}
+
+export type BundleLine =
+  | RegistryLine
+  | LeafLine
+  | FieldsLine
+  | HashLine
+  | CheckpointLine
+  | TenantLine
+  | CosignatureLine;
 
 /** Why a line can't be read; the messages name members, never values. */
 export class BundleError extends RunsealError<"malformed-bundle" | "unsupported-bundle"> {

@@ -4,9 +4,18 @@
  * @module
  */
 import { SECTIONS } from "../entry/commitment.ts";
-import type { BundleHeader, BundleLine, FieldLine, FieldsLine, LeafLine, RegistryLine } from "./format.ts";
-import { BUNDLE_VERSION, MAX_LINE_CHARS } from "./format.ts";
+import type {
+  BundleHeader,
+  BundleLine,
+  FieldLine,
+  FieldsLine,
+  ListingProof,
+  RegistryLine,
+} from "./format.ts";
+import { BUNDLE_VERSION } from "./format.ts";
+import { LeafBytes } from "./leaf-bytes.ts";
 import { findText, LineReader, malformedLine } from "./line-reader.ts";
+import { plainContentLine, plainLeafLine } from "./plain-lines.ts";
 
 /** Line 1. Throws `BundleError`; `unsupported-bundle` for another version. */
 export function parseBundleHeader(text: string): BundleHeader {
@@ -155,10 +164,49 @@ function checkpointLine(line: LineReader): BundleLine {
   return out;
 }
 
-/** Any further line. Throws `BundleError`; `unsupported-bundle` for an unknown `t` or member. */
-export function parseBundleLine(text: string): BundleLine {
+function listingProof(line: LineReader, more: Readonly<Record<string, () => void>> = {}): ListingProof {
+  const out = { checkpoint: "", index: 0, leaf: "", path: [] as string[], consistency: [] as string[] };
+  line.members({
+    t: () => line.text(),
+    ...more,
+    checkpoint: () => {
+      out.checkpoint = line.text();
+    },
+    index: () => {
+      out.index = line.integer(0);
+    },
+    leaf: () => {
+      out.leaf = line.text();
+    },
+    path: () => {
+      out.path = line.elements(() => line.hex(32));
+    },
+    consistency: () => {
+      out.consistency = line.elements(() => line.hex(32));
+    },
+  });
+  return out;
+}
+
+function cosignatureLine(line: LineReader): BundleLine {
+  let vkey = "";
+  const proof = listingProof(line, {
+    vkey: () => {
+      vkey = line.text();
+    },
+  });
+  return { t: "cosignature", vkey, ...proof };
+}
+
+/**
+ * Any further line. Throws `BundleError`; `unsupported-bundle` for an unknown `t` or member.
+ *
+ * @param leaves where a leaf's bytes are decoded to, good until the next leaf's line
+ */
+export function parseBundleLine(text: string, leaves = new LeafBytes()): BundleLine {
   return (
-    plainLeafLine(text) ??
+    plainLeafLine(text, leaves) ??
+    plainContentLine(text) ??
     LineReader.read(text, (line): BundleLine => {
       const t = findText(text, "t");
       switch (t) {
@@ -174,9 +222,9 @@ export function parseBundleLine(text: string): BundleLine {
         case "checkpoint":
           return checkpointLine(line);
         case "tenant":
+          return { t, ...listingProof(line) };
         case "cosignature":
-          line.any();
-          return { t };
+          return cosignatureLine(line);
         case null:
           line.any();
           throw malformedLine("it does not name its kind");
@@ -184,38 +232,8 @@ export function parseBundleLine(text: string): BundleLine {
           line.any();
           line.unsupported("it is of a kind that is not known here");
           // Never given out: the line is refused when it was read to its end.
-          return { t: "tenant" };
+          return { t: "checkpoint", checkpoint: "" };
       }
     })
   );
-}
-
-const LEAF_START = '{"t":"leaf","seq":';
-const HASH_START = ',"hash":"';
-const LEAF_MEMBER = '","leaf":"';
-const LEAF_END = '"}';
-const HASH_DIGITS = 64;
-
-/**
- * A leaf line exactly as an export writes it, told without a JSON reader: most lines of a bundle are such. Null for
- * any other text, which the reader judges. Neither member may have a character that JSON would escape or refuse.
- */
-function plainLeafLine(text: string): LeafLine | null {
-  if (!text.startsWith(LEAF_START) || text.length > MAX_LINE_CHARS) return null;
-  const seqEnd = text.indexOf(",", LEAF_START.length);
-  const digits = text.slice(LEAF_START.length, seqEnd);
-  const hashAt = seqEnd + HASH_START.length;
-  const leafAt = hashAt + HASH_DIGITS + LEAF_MEMBER.length;
-  const plain =
-    /^[1-9][0-9]{0,14}$/.test(digits) &&
-    text.startsWith(HASH_START, seqEnd) &&
-    text.startsWith(LEAF_MEMBER, hashAt + HASH_DIGITS) &&
-    text.endsWith(LEAF_END) &&
-    // The first quote after the leaf's start is the one that ends it, and no escape comes before.
-    text.indexOf('"', leafAt) === text.length - LEAF_END.length;
-  if (!plain) return null;
-  const hash = text.slice(hashAt, hashAt + HASH_DIGITS);
-  const leaf = text.slice(leafAt, text.length - LEAF_END.length);
-  if (!/^[0-9a-f]{64}$/.test(hash) || !/^[A-Za-z0-9+/=]*$/.test(leaf)) return null;
-  return { t: "leaf", seq: Number(digits), hash, leaf };
 }

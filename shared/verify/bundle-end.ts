@@ -11,9 +11,14 @@ import type { CryptoPort } from "../crypto/port.ts";
 import { RunsealError } from "../errors.ts";
 import { parseCheckpoint } from "../note/checkpoint.ts";
 import type { RegistryChain } from "../registry/chain.ts";
+import type { AnchorFindings } from "./bundle-anchors.ts";
 import type { BundleTree, KeptHead } from "./bundle-tree.ts";
+import type { CheckpointCheck } from "./checkpoint.ts";
 import { checkCheckpoint } from "./checkpoint.ts";
 import type { Issue, IssueList } from "./issues.ts";
+
+/** A head that opened. */
+export type GoodHead = Extract<CheckpointCheck, { ok: true }>;
 
 export class BundleEnd {
   readonly #crypto: CryptoPort;
@@ -47,40 +52,53 @@ export class BundleEnd {
   }
 
   /**
-   * Checks the head.
+   * Opens the head.
    *
    * @param note the checkpoint line's note, or null where there was none
    * @param walked places that the bundle gave
    * @param lastEpoch epoch of the last leaf that was read
-   * @param keptSize size of the kept checkpoint
    */
-  checkHead(
-    note: string | null,
-    walked: number,
-    lastEpoch: number | null,
-    keptSize: number | undefined,
-  ): VerifyReport["head"] {
+  openHead(note: string | null, walked: number, lastEpoch: number | null): GoodHead | null {
     if (note === null) {
       this.#add("truncated", walked + 1, "the bundle has no checkpoint: it was cut, or nothing was signed");
       return null;
     }
     const check = checkCheckpoint(this.#crypto, this.#registry, this.#header.origin, note, lastEpoch);
-    if (!check.ok) {
-      this.#add(check.code, walked, `the head: ${check.detail}`);
-      return null;
-    }
+    if (check.ok) return check;
+    this.#add(check.code, walked, `the head: ${check.detail}`);
+    return null;
+  }
+
+  /**
+   * Checks the head that was opened.
+   *
+   * @param keptSize size of the kept checkpoint
+   */
+  checkHead(
+    check: GoodHead | null,
+    note: string | null,
+    walked: number,
+    keptSize: number | undefined,
+    anchors: AnchorFindings,
+  ): VerifyReport["head"] {
+    if (check === null || note === null) return null;
     const { size, root } = check.checkpoint;
     this.#compareWithHead(walked, size, root);
     if (this.#header.to > size) {
       this.#add("truncated", size, "the bundle's range is not inside its signed head");
     }
     // Who holds a retired key can sign an old head today (design section 4, "A record takes effect").
-    if (!check.current && keptSize !== size) {
+    if (!check.current && keptSize !== size && !check.good.some(anchors.isBeforeRetirement)) {
       const detail =
         "only a retired key signed the head, and nothing shows that it did before it was retired";
       this.#add("unregistered-key", size, detail);
     }
     return { seq: size, size, root: toHex(root), key: toHex(check.key), checkpoint: note };
+  }
+
+  /** What is wrong with the lines of the logs of heads. */
+  addIssues(issues: readonly Issue[]): void {
+    for (const issue of issues) this.#issues.add(issue);
   }
 
   #compareWithHead(walked: number, size: number, root: Uint8Array): void {

@@ -11,6 +11,7 @@
 import type { VerifyReport } from "../api/schemas.ts";
 import type { BundleHeader, BundleLine, FieldsLine, LeafLine, RegistryLine } from "../bundle/format.ts";
 import { BundleError, bundleBytes, bundleHash } from "../bundle/format.ts";
+import { LeafBytes } from "../bundle/leaf-bytes.ts";
 import { parseBundleHeader, parseBundleLine } from "../bundle/parse.ts";
 import { fromHex, toHex } from "../bytes.ts";
 import type { CryptoPort } from "../crypto/port.ts";
@@ -18,14 +19,20 @@ import type { LogName } from "../entry/log-id.ts";
 import { computeLogId, parseOrigin, tenantOrigin } from "../entry/log-id.ts";
 import type { ScannedLeaf } from "../entry/scan-leaf.ts";
 import { RunsealError } from "../errors.ts";
+import type { NoteKey } from "../note/vkey.ts";
 import { RegistryChain } from "../registry/chain.ts";
+import { ROLES } from "../registry/record.ts";
+import type { AnchorFindings, RecordNote } from "./bundle-anchors.ts";
+import { BundleAnchors } from "./bundle-anchors.ts";
 import { BundleCounts } from "./bundle-counts.ts";
+import type { GoodHead } from "./bundle-end.ts";
 import { BundleEnd, sizeOf } from "./bundle-end.ts";
 import type { KeptHead } from "./bundle-tree.ts";
 import { BundleTree } from "./bundle-tree.ts";
 import { alteredField } from "./content.ts";
+import { freshnessOf, trustedFor } from "./freshness.ts";
 import type { Issue } from "./issues.ts";
-import { IssueList, verdictOf } from "./issues.ts";
+import { breakOf, IssueList } from "./issues.ts";
 import { LogWalker } from "./walk.ts";
 
 export type { KeptHead } from "./bundle-tree.ts";
@@ -36,6 +43,8 @@ export interface BundleOptions {
   /** A checkpoint that the caller kept: a signed note. */
   readonly checkpoint?: string;
   readonly keptHead?: KeptHead;
+  /** Keys of the witnesses whose cosignatures are to count. */
+  readonly witnesses?: readonly NoteKey[];
   /** Called now and then with the entries checked so far. */
   readonly onProgress?: (checked: number) => void;
   /** Who verifies, for the report. */
@@ -63,9 +72,9 @@ const STAGE: Readonly<Record<BundleLine["t"], number>> = {
 interface CurrentEntry {
   readonly seq: number;
   /** Null where its bytes are not those of an entry that this version reads; `hash` where only its hash is there. */
-  readonly leaf: ScannedLeaf | null | "hash";
-  /** Lines of values seen, and the fields that they opened. */
-  readonly seen: Set<string>;
+  leaf: ScannedLeaf | null | "hash";
+  /** Lines of values seen, and the fields that they opened; null before the first. */
+  seen: Set<string> | null;
 }
 
 interface Opened {
@@ -86,6 +95,11 @@ export class BundleVerifier {
   readonly #issues = new IssueList();
   readonly #counts = new BundleCounts();
   readonly #tree: BundleTree;
+  readonly #anchors: BundleAnchors;
+  /** A leaf's bytes, good until the next leaf's line: its values are checked before that. */
+  readonly #leafBytes = new LeafBytes();
+  /** What each registry record says that the chain does not keep. */
+  readonly #records: RecordNote[] = [];
   #opened: Opened | null = null;
   #stage = 0;
   #checkpoint: string | null = null;
@@ -100,6 +114,7 @@ export class BundleVerifier {
   constructor(crypto: CryptoPort, options: BundleOptions) {
     this.#crypto = crypto;
     this.#options = options;
+    this.#anchors = new BundleAnchors(crypto);
     this.#tree = new BundleTree(crypto, options.keptHead, sizeOf(options.checkpoint));
   }
 
@@ -111,7 +126,7 @@ export class BundleVerifier {
     if (this.#unreadable !== null) return;
     try {
       if (this.#opened === null) this.#open(parseBundleHeader(text));
-      else this.#take(this.#opened, parseBundleLine(text));
+      else this.#take(this.#opened, parseBundleLine(text, this.#leafBytes));
     } catch (error) {
       if (!(error instanceof RunsealError)) throw error;
       this.#unreadable = { error, line: this.#lines };
@@ -143,17 +158,15 @@ export class BundleVerifier {
         return;
       case "hash":
         this.#counts.hashes += 1;
-        this.#entry = { seq: line.seq, leaf: "hash", seen: new Set() };
+        this.#entry = { seq: line.seq, leaf: "hash", seen: null };
         walker?.withheld(line.seq, bundleHash(line.hash));
         return;
       case "checkpoint":
         this.#checkpoint = line.checkpoint;
         return;
       case "tenant":
-        this.#counts.tenants += 1;
-        return;
       case "cosignature":
-        this.#counts.cosignatures += 1;
+        this.#anchors.take(line);
         return;
     }
   }
@@ -166,13 +179,15 @@ export class BundleVerifier {
       return;
     }
     try {
-      registry.add({
+      const { retire } = registry.add({
         bytes,
         signatures: line.signatures.map(({ key, signature }) => ({
           key: fromHex(key),
           signature: fromHex(signature),
         })),
       });
+      const retiresAudit = retire.filter(({ role }) => role === ROLES.audit).map(({ key }) => key);
+      this.#records.push({ hash: this.#crypto.sha256(bytes), retiresAudit });
     } catch (error) {
       if (!(error instanceof RunsealError) || error.code === "unsupported-registry") throw error;
       this.#add(code, 0, error.message);
@@ -183,12 +198,17 @@ export class BundleVerifier {
     if (line.seq === walker.next && (line.seq < header.from || line.seq > header.to)) {
       throw malformed("a leaf is outside of the range that line 1 names");
     }
-    const bytes = bundleBytes(line.leaf);
     this.#counts.leaves += 1;
     // The walker tells the tree of the hash before it returns, so that the entry is set first.
-    this.#entry = { seq: line.seq, leaf: null, seen: new Set() };
-    const leaf = walker.add({ seq: line.seq, leaf: bytes, recordedHash: line.hash });
-    this.#entry = { ...this.#entry, leaf };
+    const entry: CurrentEntry = { seq: line.seq, leaf: null, seen: null };
+    this.#entry = entry;
+    const leaf = walker.add({
+      seq: line.seq,
+      leaf: line.prefixed ?? bundleBytes(line.leaf),
+      prefixed: line.prefixed !== undefined,
+      recordedHash: line.hash,
+    });
+    entry.leaf = leaf;
     if (leaf !== null) {
       this.#counts.fields += leaf.fields;
       this.#lastEpoch = leaf.epoch;
@@ -202,12 +222,14 @@ export class BundleVerifier {
       throw malformed("values do not follow their leaf");
     }
     // A disclosure comes after the content, and each of them once.
-    if (entry.seen.has("disclosure") || entry.seen.has(line.t)) throw malformed("values come twice");
-    entry.seen.add(line.t);
+    const seen = entry.seen ?? new Set<string>();
+    entry.seen = seen;
+    if (seen.has("disclosure") || seen.has(line.t)) throw malformed("values come twice");
+    seen.add(line.t);
     for (const { section, name } of line.fields) {
       const field = `/${section}/${name}`;
-      if (entry.seen.has(field)) throw malformed("a field is opened twice");
-      entry.seen.add(field);
+      if (seen.has(field)) throw malformed("a field is opened twice");
+      seen.add(field);
     }
     if (entry.leaf === null) return;
     const openings = line.fields.map(({ section, name, salt, text }) => ({
@@ -216,7 +238,7 @@ export class BundleVerifier {
       salt: fromHex(salt),
       text,
     }));
-    const altered = alteredField(this.#crypto, entry.leaf.decode(), openings);
+    const altered = alteredField(this.#crypto, entry.leaf, openings);
     this.#counts.opened += line.fields.length;
     if (altered !== null) {
       this.#add(
@@ -283,14 +305,13 @@ export class BundleVerifier {
       return this.#unreadableReport();
     }
     const end = new BundleEnd(this.#crypto, opened.registry, opened.header, this.#tree, this.#issues);
-    const head = end.checkHead(
-      this.#checkpoint,
-      walker.next - 1,
-      this.#lastEpoch,
-      sizeOf(this.#options.checkpoint),
-    );
+    const good = end.openHead(this.#checkpoint, walker.next - 1, this.#lastEpoch);
+    const anchors = this.#judgeAnchors(opened, good);
+    const keptSize = sizeOf(this.#options.checkpoint);
+    const head = end.checkHead(good, this.#checkpoint, walker.next - 1, keptSize, anchors);
     if (this.#options.checkpoint !== undefined) end.checkKeptCheckpoint(this.#options.checkpoint);
     const kept = this.#options.keptHead === undefined ? null : end.checkKeptHead(this.#options.keptHead);
+    end.addIssues(anchors.issues);
     const { header } = opened;
     const { registryId, checkpoint, keptHead } = this.#options;
     const pinned = registryId !== undefined || checkpoint !== undefined;
@@ -308,12 +329,26 @@ export class BundleVerifier {
         ...(checkpoint === undefined ? [] : ["the kept checkpoint"]),
         ...(keptHead === undefined ? [] : ["the kept head"]),
         ...(pinned ? [] : ["the registry inside the bundle: nothing was pinned"]),
+        ...trustedFor(anchors),
         "the submitters: a log proves what was sent, by which credential and in which order, not that it is true",
       ],
-      not_checked: this.#counts.notChecked(this.#entry?.leaf === "hash"),
+      not_checked: this.#counts.notChecked(this.#entry?.leaf === "hash", anchors),
+      ...freshnessOf(anchors),
       pinned,
       verified_by: this.#options.verifiedBy,
     };
+  }
+
+  #judgeAnchors({ header, name, registry }: Opened, good: GoodHead | null): AnchorFindings {
+    return this.#anchors.judge({
+      registry,
+      records: this.#records,
+      host: name.host,
+      tenantOrigin: header.origin.slice(0, header.origin.lastIndexOf("/p/")),
+      logId: computeLogId(this.#crypto, registry.registryId, name.principal, name.generation),
+      head: good?.checkpoint ?? null,
+      witnesses: this.#options.witnesses ?? [],
+    });
   }
 
   #findings(): Pick<VerifyReport, "issues" | "break"> {
@@ -352,15 +387,4 @@ export class BundleVerifier {
       verified_by: this.#options.verifiedBy,
     };
   }
-}
-
-/** The report's `break`. */
-export function breakOf(issue: Issue): NonNullable<VerifyReport["break"]> {
-  return {
-    seq: issue.seq,
-    verdict: verdictOf(issue.code),
-    expected: issue.expected,
-    found: issue.found,
-    detail: issue.detail,
-  };
 }

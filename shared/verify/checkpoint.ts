@@ -17,6 +17,8 @@ export type CheckpointCheck =
       readonly ok: true;
       readonly checkpoint: Checkpoint;
       readonly key: Uint8Array;
+      /** Every signer that counts. */
+      readonly good: readonly Uint8Array[];
       /** Whether the key still holds `audit` at the registry's latest epoch. */
       readonly current: boolean;
     }
@@ -27,6 +29,29 @@ const CODE_OF: Readonly<Record<string, IssueCode>> = {
   "malformed-note": "malformed-entry",
   "malformed-checkpoint": "malformed-entry",
 };
+
+export type OpenedHead =
+  | { readonly ok: true; readonly checkpoint: Checkpoint; readonly keys: readonly Uint8Array[] }
+  | { readonly ok: false; readonly code: IssueCode; readonly detail: string };
+
+/** Opens a note as the head of the log with that origin, under any of the keys. */
+export function openHead(
+  crypto: CryptoPort,
+  origin: string,
+  note: string,
+  keys: readonly Uint8Array[],
+): OpenedHead {
+  try {
+    // A head of another log has signatures of other names: that it is another's is to be said first.
+    if (parseCheckpoint(note).checkpoint.origin !== origin) {
+      return { ok: false, code: "log-id-mismatch", detail: "the checkpoint is of another log" };
+    }
+    return { ok: true, ...openCheckpoint(crypto, note, origin, keys) };
+  } catch (error) {
+    if (!(error instanceof RunsealError)) throw error;
+    return { ok: false, code: CODE_OF[error.code] ?? "invalid-signature", detail: error.message };
+  }
+}
 
 /**
  * Opens the note under the registry's audit keys.
@@ -40,18 +65,8 @@ export function checkCheckpoint(
   note: string,
   lastEpoch: number | null,
 ): CheckpointCheck {
-  const keys = registry.ever(ROLES.audit);
-  let opened: ReturnType<typeof openCheckpoint>;
-  try {
-    // A head of another log has signatures of other names: that it is another's is to be said first.
-    if (parseCheckpoint(note).checkpoint.origin !== origin) {
-      return { ok: false, code: "log-id-mismatch", detail: "the checkpoint is of another log" };
-    }
-    opened = openCheckpoint(crypto, note, origin, keys);
-  } catch (error) {
-    if (!(error instanceof RunsealError)) throw error;
-    return { ok: false, code: CODE_OF[error.code] ?? "invalid-signature", detail: error.message };
-  }
+  const opened = openHead(crypto, origin, note, registry.ever(ROLES.audit));
+  if (!opened.ok) return opened;
   const good = opened.keys.filter(
     (key) => lastEpoch === null || (registry.lastEpochHeld(ROLES.audit, key) ?? -1) >= lastEpoch,
   );
@@ -64,5 +79,5 @@ export function checkCheckpoint(
       detail: "no signer held the audit role at the last entry's epoch",
     };
   }
-  return { ok: true, checkpoint: opened.checkpoint, key, current: current !== undefined };
+  return { ok: true, checkpoint: opened.checkpoint, key, good, current: current !== undefined };
 }

@@ -4,6 +4,8 @@
  * @module
  */
 
+import type { VerifyReport } from "../api/schemas.ts";
+
 /** The kind of break, as the report names it. */
 export type BreakVerdict =
   | "altered"
@@ -108,4 +110,15 @@ export class IssueList {
 /** The verdict of a finding. */
 export function verdictOf(code: IssueCode): BreakVerdict {
   return VERDICT_OF[code];
+}
+
+/** The report's `break`. */
+export function breakOf(issue: Issue): NonNullable<VerifyReport["break"]> {
+  return {
+    seq: issue.seq,
+    verdict: verdictOf(issue.code),
+    expected: issue.expected,
+    found: issue.found,
+    detail: issue.detail,
+  };
 }

@@ -8,10 +8,19 @@ import { encodeCbor } from "../../shared/cbor/encode.ts";
 import type { CryptoPort } from "../../shared/crypto/port.ts";
 import { RightEdge } from "../../shared/merkle/edge.ts";
 import { signCheckpoint } from "../../shared/note/checkpoint.ts";
-import { logKey } from "../../shared/note/vkey.ts";
+import { formatVkey, logKey, witnessKey } from "../../shared/note/vkey.ts";
 import { decodeRecord, ROLES } from "../../shared/registry/record.ts";
 import type { BundleOptions } from "../../shared/verify/bundle.ts";
 import { BundleVerifier } from "../../shared/verify/bundle.ts";
+import {
+  cosignatureLine,
+  headOf,
+  headOfHeads,
+  recordLine,
+  serviceLogOf,
+  tenantLine,
+  tenantLogOf,
+} from "../shared/verify/heads-of.ts";
 import { bytesOf, fieldsLine, signerOf, T0, TestLog, TestTenant } from "../shared/verify/test-tenant.ts";
 import { hexOf } from "./inputs.ts";
 
@@ -142,6 +151,41 @@ export interface BundleVector {
   readonly lines: readonly string[];
 }
 
+/** The example log in its tenant's log, and that in the service's, which a witness cosigned. */
+function anchoredCases(crypto: CryptoPort): BundleVector[] {
+  const log = exampleLog(crypto);
+  const { tenant } = log;
+  const heads = tenantLogOf(tenant);
+  const bytes = (epoch: number) => tenant.records[epoch]?.bytes ?? new Uint8Array();
+  heads.push(bytes(0));
+  heads.push(bytes(1));
+  const early = heads.list([headOf(log, 2)]);
+  const record = heads.push(bytes(2));
+  const late = heads.list([headOf(log), headOf(new TestLog(tenant, "other").fill(1))]);
+  const service = serviceLogOf(crypto);
+  service.list([{ logId: bytesOf("another tenant", 32), size: 1, root: bytesOf("root/1", 32), epoch: 0 }]);
+  const at = service.list([headOfHeads(heads)]);
+  const signer = signerOf("witness", crypto);
+  const witness = witnessKey(crypto, "witness.example/w", signer.publicKey);
+  const options = { registryId: tenant.registryId, witnesses: [witness] };
+  const lines = log.lines();
+  const listed = tenantLine(heads, late, log, 4);
+  const cosigned = cosignatureLine(service, at, heads, heads.size, [{ name: witness.name, signer, time: 1_767_225_700n }]);
+  // Under the first audit key, over the two entries of its time.
+  const old = exampleLog(crypto);
+  old.entries.splice(2);
+  const retired = old.lines({ checkpoint: old.checkpoint([signerOf("example/audit", crypto)]) });
+  return [
+    { name: "listed in the tenant's log, which a witness cosigned", options, lines: [...lines, listed, cosigned] },
+    { name: "listed in the tenant's log, without a witness", options: { registryId: tenant.registryId }, lines: [...lines, tenantLine(heads, early, log, 2), listed] },
+    { name: "a retired key's head, listed before its retirement", options, lines: [...retired, tenantLine(heads, early, old, 2), recordLine(heads, record)] },
+    { name: "a retired key's head, not shown to be from before", options, lines: [...retired, tenantLine(heads, early, old, 2)] },
+    { name: "more entries are listed than the head has", options, lines: [...old.lines({ checkpoint: old.checkpoint() }), tenantLine(heads, late, log, 4)] },
+    { name: "a list of another place", options, lines: [...lines, tenantLine(heads, late, log, 4, { index: early })] },
+    { name: "a cosignature over another head", options, lines: [...lines, listed, cosigned.replace(/"index":\d+/, '"index":0')] },
+  ];
+}
+
 /** Bundles, whole and broken, with what the verifier is given. */
 export function bundleCases(crypto: CryptoPort): BundleVector[] {
   const log = exampleLog(crypto);
@@ -174,6 +218,7 @@ export function bundleCases(crypto: CryptoPort): BundleVector[] {
     { name: "cut inside a line", options: registry, lines: [...lines.slice(0, at("leaf", 2)), (lines[at("leaf", 2)] ?? "").slice(0, 100)] },
     { name: "a head of another size", options: registry, lines: replaced(at("checkpoint"), JSON.stringify({ t: "checkpoint", checkpoint: log.checkpoint(undefined, 3) })) },
     { name: "a kept head that is another", options: { ...registry, keptHead: { seq: 2, hash: toHex(first?.hash ?? new Uint8Array()) } }, lines },
+    ...anchoredCases(crypto),
     { name: "a line of a later version", options: registry, lines: [...lines, '{"t":"novelty"}'] },
   ];
 }
@@ -189,6 +234,7 @@ export function bundleVectors(crypto: CryptoPort): unknown {
         ...(options.registryId === undefined ? {} : { registry_id: options.registryId }),
         ...(options.checkpoint === undefined ? {} : { checkpoint: options.checkpoint }),
         ...(options.keptHead === undefined ? {} : { head: `${options.keptHead.seq}:${options.keptHead.hash}` }),
+        ...(options.witnesses === undefined ? {} : { witnesses: options.witnesses.map(formatVkey) }),
       },
       lines,
       verdict,

@@ -37,7 +37,7 @@ interface LogOut {
 interface HeadsOut {
   log: LogOut;
   heads: { principal: string; log_id: string; size: number; root: string; epoch: number; listed: boolean }[];
-  next_after: string | null;
+  next_cursor: string | null;
 }
 
 async function get<T>(path: string, key = tenant.key): Promise<T> {
@@ -173,10 +173,41 @@ describe("the tenant's log of heads", () => {
     for (let page = 0; page <= whole.heads.length; page++) {
       const part = await get<HeadsOut>(`/v1/heads?limit=1${after}`);
       names.push(...part.heads.map(({ principal }) => principal));
-      if (part.next_after === null) break;
-      after = `&after=${part.next_after}`;
+      if (part.next_cursor === null) break;
+      after = `&cursor=${part.next_cursor}`;
     }
     expect(names).toEqual(whole.heads.map(({ principal }) => principal));
+    // A key that sees fewer logs gets full pages of those, and other cursors.
+    const narrow = await newKey(tenant, ["read"], ["a"]);
+    const part = await get<HeadsOut>("/v1/heads?limit=1", narrow);
+    expect(part.heads.map(({ principal }) => principal)).toEqual(["a"]);
+    const rest = await get<HeadsOut>(`/v1/heads?limit=1&cursor=${part.next_cursor}`, narrow);
+    expect([rest.heads, rest.next_cursor]).toEqual([[], null]);
+  });
+
+  it("has cursors that are good for the tenant, key and list that gave them, and for nothing else", async () => {
+    const { next_cursor: cursor } = await get<HeadsOut>("/v1/heads?limit=1");
+    const stranger = await newTenant();
+    const narrow = await newKey(tenant, ["read"], ["a"]);
+    const plainId = Buffer.from(cursor ?? "", "base64url")
+      .subarray(12)
+      .toString("hex");
+    for (const [key, path] of [
+      [stranger.key, `/v1/heads?cursor=${cursor}`],
+      [narrow, `/v1/heads?cursor=${cursor}`],
+      [tenant.key, `/v1/anchors?cursor=${cursor}`],
+      [tenant.key, `/v1/heads?cursor=${plainId}`],
+      [tenant.key, `/v1/heads?cursor=${cursor?.slice(0, -2)}`],
+      [tenant.key, "/v1/heads?cursor=!"],
+    ] as const) {
+      const answer = await call(key, "GET", path);
+      expect([path, answer.status, answer.body.type]).toEqual([
+        path,
+        400,
+        "urn:runseal:problem:invalid-cursor",
+      ]);
+    }
+    expect((await call(tenant.key, "GET", `/v1/heads?after=${plainId}`)).status).toBe(400);
   });
 
   it("goes on showing a log that is gone, at its last head", async () => {

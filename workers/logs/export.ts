@@ -4,18 +4,20 @@
  * @module
  */
 
-import type { FieldLine } from "../../shared/bundle/format.ts";
+import type { StoredRow } from "../../durable-objects/principal-log/types.ts";
 import { toHex } from "../../shared/bytes.ts";
-import { splitSections } from "../../shared/entry/content.ts";
 import { formatOrigin } from "../../shared/entry/log-id.ts";
 import type { Env } from "../env.ts";
 import type { Execution } from "../http/route.ts";
-import type { EntryRow } from "../index-db/entries.ts";
+import { indexedSeq } from "../index-db/arrivals.ts";
 import { queryLog } from "../index-db/entries.ts";
 import { logEvent } from "../log-event.ts";
+import { anchorLines, findAnchors } from "./anchor-lines.ts";
+import type { Disclosure } from "./export-values.ts";
+import { recordDisclosure, valuesLine } from "./export-values.ts";
 import type { OpenLog } from "./open-log.ts";
 import { refusal } from "./open-log.ts";
-import { barrier, indexSession, logIdOf } from "./read.ts";
+import { barrier, indexSession, logIdOf, requireIndexed } from "./read.ts";
 import { registryState } from "./registry.ts";
 
 const PAGE = 500;
@@ -24,20 +26,10 @@ const HASHES = 10_000;
 export interface ExportRange {
   readonly from: number;
   readonly to: number | undefined;
-  readonly content: boolean;
-}
-
-function contentLine(row: EntryRow): string | null {
-  if (row.content === null || row.salts === null) return null;
-  const salts = splitSections(row.salts);
-  const fields: FieldLine[] = [];
-  for (const [section, texts] of splitSections(row.content)) {
-    for (const [name, text] of texts) {
-      const salt = salts.get(section)?.get(name)?.slice(1, -1);
-      if (salt !== undefined) fields.push({ section, name, salt, text });
-    }
-  }
-  return fields.length === 0 ? null : JSON.stringify({ t: "content", seq: row.seq, fields });
+  /** The values that are handed out; null: none. */
+  readonly values: Disclosure | null;
+  /** Whether the lines of the logs of heads are to be in it. They name other logs of the tenant. */
+  readonly anchors: boolean;
 }
 
 /**
@@ -47,20 +39,28 @@ function contentLine(row: EntryRow): string | null {
 export async function exportBundle(
   env: Env,
   execution: Execution,
-  log: OpenLog,
+  opened: OpenLog,
   range: ExportRange,
 ): Promise<Response> {
-  await barrier(log);
+  const anchors = range.anchors ? await findAnchors(env, opened) : null;
+  // The tenant's log may know of a rotation that this isolate does not know of yet.
+  const log = { ...opened, epoch: Math.max(opened.epoch, anchors?.epoch ?? 0) };
+  // A sealed log is exported from its own storage: D1 may hold what contradicts it.
+  const past = log.identity.past === true;
+  if (!past) await barrier(log);
   const outcome = await log.stub.head(log.identity, log.epoch);
   if (!outcome.ok) throw refusal(outcome);
   // Entries of the head that D1 did not hold at the first barrier are there after a second one.
-  await barrier(log);
+  if (!past) await barrier(log);
   const { head } = outcome;
   // No record beyond the head's own time: one that retires its signer would make a good head look like an old one.
   const epoch = Math.max(log.epoch, head.epoch);
   const registry = await registryState(env, log.identity.tenant, { epoch });
   const to = Math.min(range.to ?? head.size, head.size);
   const from = Math.min(range.from, to + 1);
+  // Before the first byte: a bundle that breaks off tells nobody why.
+  if (!past) await requireIndexed(log, await indexedSeq(indexSession(env), logIdOf(log)), head.size);
+  if (range.values !== null) await recordDisclosure(env, log, range.values, from, to);
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const writer = writable.getWriter();
   const encoder = new TextEncoder();
@@ -82,17 +82,29 @@ export async function exportBundle(
     }
   }
 
+  async function indexedRows(after: number): Promise<readonly StoredRow[]> {
+    const page = await queryLog(indexSession(env), logIdOf(log), { from, to }, after, PAGE);
+    await requireIndexed(log, page.indexed, to);
+    return page.rows;
+  }
+
+  async function storedRows(first: number): Promise<readonly StoredRow[]> {
+    const page = await log.stub.stored(log.identity, log.epoch, first, to);
+    if (!page.ok) throw refusal(page);
+    return page.rows;
+  }
+
   async function entries(): Promise<void> {
     let after = from - 1;
     while (after < to) {
-      const page = await queryLog(indexSession(env), logIdOf(log), { from, to }, after, PAGE);
-      const last = page.rows.at(-1);
+      const rows = past ? await storedRows(after + 1) : await indexedRows(after);
+      const last = rows.at(-1);
       if (last === undefined) return;
       const out: string[] = [];
-      for (const row of page.rows) {
+      for (const row of rows) {
         out.push(JSON.stringify({ t: "leaf", seq: row.seq, hash: row.hash, leaf: row.leaf }));
-        const content = range.content ? contentLine(row) : null;
-        if (content !== null) out.push(content);
+        const values = range.values === null ? null : valuesLine(row, range.values.selection);
+        if (values !== null) out.push(values);
       }
       await write(out);
       after = last.seq;
@@ -118,6 +130,9 @@ export async function exportBundle(
     await entries();
     await hashes(to + 1, head.size);
     await write([JSON.stringify({ t: "checkpoint", checkpoint: head.checkpoint })]);
+    if (anchors !== null) {
+      await write((await anchorLines(log, anchors, head.size)).map((line) => JSON.stringify(line)));
+    }
     await writer.close();
   }
 

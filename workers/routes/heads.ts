@@ -7,6 +7,7 @@ import { z } from "zod";
 import { Head, PrincipalName, RegistryAnswer } from "../../shared/api/schemas.ts";
 import { tenantOrigin } from "../../shared/entry/log-id.ts";
 import { parseTilePath } from "../../shared/merkle/tiles.ts";
+import { Generation } from "../http/generation.ts";
 import { hashesOf, ProofPath, Size, tileResponse } from "../http/hashes.ts";
 import { headOut } from "../http/head.ts";
 import { Problem } from "../http/problem.ts";
@@ -18,6 +19,7 @@ import { recordOut } from "./registry.ts";
 
 const Principal = z.object({ p: PrincipalName });
 const NoQuery = z.object({});
+const OfGeneration = z.object({ generation: Generation.optional() });
 
 const head = tenantRoute(
   {
@@ -28,11 +30,11 @@ const head = tenantRoute(
     scope: "read",
     summary: "The log's signed head",
     params: Principal,
-    query: NoQuery,
+    query: OfGeneration,
     answers: { 200: { description: "the head", schema: Head } },
   },
-  async ({ env, caller, params }) => {
-    const log = await openLog(env, caller, params.p);
+  async ({ env, caller, params, query }) => {
+    const log = await openLog(env, caller, params.p, query.generation);
     const outcome = await log.stub.head(log.identity, log.epoch);
     if (!outcome.ok) throw refusal(outcome);
     return json(headOut(outcome.head));
@@ -48,11 +50,11 @@ const checkpoint = tenantRoute(
     scope: "read",
     summary: "The signed head as a C2SP checkpoint: the text to keep elsewhere",
     params: Principal,
-    query: NoQuery,
+    query: OfGeneration,
     answers: { 200: { description: "a signed note", contentType: "text/plain" } },
   },
-  async ({ env, caller, params }) => {
-    const log = await openLog(env, caller, params.p);
+  async ({ env, caller, params, query }) => {
+    const log = await openLog(env, caller, params.p, query.generation);
     const outcome = await log.stub.head(log.identity, log.epoch);
     if (!outcome.ok) throw refusal(outcome);
     return plain(outcome.head.checkpoint);
@@ -68,13 +70,13 @@ const tile = tenantRoute(
     scope: "read",
     summary: "A hash tile or entry bundle in the C2SP tlog-tiles layout, full or partial",
     params: z.object({ p: PrincipalName, path: z.string().max(200) }),
-    query: NoQuery,
+    query: OfGeneration,
     answers: { 200: { description: "the tile's bytes", contentType: "application/octet-stream" } },
   },
-  async ({ env, caller, params }) => {
+  async ({ env, caller, params, query }) => {
     const place = parseTilePath(`tile/${params.path}`);
     if (place === undefined) throw new Problem("not-found");
-    const log = await openLog(env, caller, params.p);
+    const log = await openLog(env, caller, params.p, query.generation);
     const outcome = await log.stub.tile(log.identity, log.epoch, place);
     if (!outcome.ok) throw refusal(outcome);
     if (outcome.bytes === null) throw new Problem("not-found");
@@ -91,7 +93,7 @@ const inclusion = tenantRoute(
     scope: "read",
     summary: "Proof that entry seq is in the tree of the given size (the head's by default)",
     params: Principal,
-    query: z.object({ seq: Size.min(1), size: Size.optional() }),
+    query: OfGeneration.extend({ seq: Size.min(1), size: Size.optional() }),
     answers: {
       200: {
         description: "the proof",
@@ -100,7 +102,7 @@ const inclusion = tenantRoute(
     },
   },
   async ({ env, caller, params, query }) => {
-    const log = await openLog(env, caller, params.p);
+    const log = await openLog(env, caller, params.p, query.generation);
     const outcome = await log.stub.inclusion(log.identity, log.epoch, [query.seq], query.size ?? null);
     if (!outcome.ok) throw refusal(outcome);
     const [path] = outcome.paths;
@@ -125,7 +127,7 @@ const consistency = tenantRoute(
     summary:
       "Proof that the tree of size `from` is a prefix of the tree of size `to` (the head's by default)",
     params: Principal,
-    query: z.object({ from: Size, to: Size.optional() }),
+    query: OfGeneration.extend({ from: Size, to: Size.optional() }),
     answers: {
       200: {
         description: "the proof",
@@ -134,7 +136,7 @@ const consistency = tenantRoute(
     },
   },
   async ({ env, caller, params, query }) => {
-    const log = await openLog(env, caller, params.p);
+    const log = await openLog(env, caller, params.p, query.generation);
     const outcome = await log.stub.consistency(log.identity, log.epoch, query.from, query.to ?? null);
     if (!outcome.ok) throw refusal(outcome);
     if (outcome.path === null) {

@@ -21,7 +21,8 @@ import { refusal } from "../logs/open-log.ts";
 
 const NoQuery = z.object({});
 
-function open(env: Env): { stub: DurableObjectStub<HeadLog>; identity: HeadLogIdentity } {
+/** The service's log of heads. */
+export function openServiceLog(env: Env): { stub: DurableObjectStub<HeadLog>; identity: HeadLogIdentity } {
   return { stub: env.HEAD_LOG.getByName(SERVICE), identity: { host: env.LOG_HOST, owner: SERVICE } };
 }
 
@@ -37,7 +38,7 @@ const checkpoint = openRoute(
     answers: { 200: { description: "a signed note", contentType: "text/plain" } },
   },
   async ({ env }) => {
-    const { stub, identity } = open(env);
+    const { stub, identity } = openServiceLog(env);
     const outcome = await stub.view(identity);
     if (!outcome.ok) throw refusal(outcome);
     return plain(outcome.view.checkpoint);
@@ -56,7 +57,7 @@ const key = openRoute(
     answers: { 200: { description: "a vkey", contentType: "text/plain" } },
   },
   async ({ env }) => {
-    const { stub, identity } = open(env);
+    const { stub, identity } = openServiceLog(env);
     const outcome = await stub.view(identity);
     if (!outcome.ok) throw refusal(outcome);
     const { origin, key: publicKey } = outcome.view;
@@ -80,7 +81,7 @@ const tile = openRoute(
   async ({ env, params }) => {
     const place = parseTilePath(`tile/${params.path}`);
     if (place === undefined || place.kind !== "hashes") throw new Problem("not-found");
-    const { stub, identity } = open(env);
+    const { stub, identity } = openServiceLog(env);
     const outcome = await stub.tile(identity, place);
     if (!outcome.ok) throw refusal(outcome);
     if (outcome.bytes === null) throw new Problem("not-found");

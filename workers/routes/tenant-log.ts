@@ -6,12 +6,14 @@
 import { z } from "zod";
 import type { HeadLog } from "../../durable-objects/head-log/head-log.ts";
 import type { HeadLogIdentity, HeadLogView, KnownHead } from "../../durable-objects/head-log/types.ts";
+import { SERVICE } from "../../durable-objects/head-log/types.ts";
 import { Hash, PrincipalName, Time } from "../../shared/api/schemas.ts";
 import { toBase64 } from "../../shared/bytes.ts";
 import { parseTilePath } from "../../shared/merkle/tiles.ts";
 import type { Env } from "../env.ts";
 import type { Caller } from "../http/auth.ts";
-import { mayUseAllPrincipals, mayUsePrincipal } from "../http/auth.ts";
+import { mayUseAllPrincipals } from "../http/auth.ts";
+import { decodeHashCursor, encodeHashCursor } from "../http/cursor.ts";
 import { hashesOf, ProofPath, Size, tileResponse } from "../http/hashes.ts";
 import { Problem } from "../http/problem.ts";
 import type { Route } from "../http/route.ts";
@@ -38,7 +40,7 @@ const LogOut = z.object({
   mirrored_size: z.int().min(0),
   alarms: z.array(
     z.object({
-      name: z.enum(["stopped", "head-refused"]),
+      name: z.enum(["stopped", "head-refused", "witness-disagrees", "anchor-contradicts"]),
       log_id: Hash.nullable(),
       detail: z.string(),
       raised_at: Time,
@@ -96,7 +98,21 @@ function headOut(head: KnownHead): z.infer<typeof KnownHeadOut> {
   };
 }
 
-function open(env: Env, caller: Caller): { stub: DurableObjectStub<HeadLog>; identity: HeadLogIdentity } {
+/** What cursors over a tenant's logs are bound to: the tenant, the list, and what the key may see. */
+export function headsScope(list: string, caller: Caller): string[] {
+  return [caller.tenant.id, list, JSON.stringify(visiblePrincipals(caller))];
+}
+
+/** The principals whose logs the key may see; null for all. */
+export function visiblePrincipals(caller: Caller): readonly string[] | null {
+  return mayUseAllPrincipals(caller) ? null : caller.key.principals;
+}
+
+/** The tenant's log of heads. */
+export function openTenantLog(
+  env: Env,
+  caller: Caller,
+): { stub: DurableObjectStub<HeadLog>; identity: HeadLogIdentity } {
   const { host, id } = caller.tenant;
   return { stub: env.HEAD_LOG.getByName(id), identity: { host, owner: id } };
 }
@@ -120,30 +136,30 @@ const heads = tenantRoute(
       "By log id. A log that no longer reports keeps its last head here, and it is listed again at least every ten " +
       "minutes: that a log is gone shows.",
     query: z.object({
-      after: Hash.optional().describe("a log id: the page begins after it"),
+      cursor: z.string().max(200).optional(),
       limit: z.coerce.number().int().min(1).max(MAX_PAGE).default(MAX_PAGE),
     }),
     answers: {
       200: {
         description: "heads",
-        schema: z.object({ log: LogOut, heads: z.array(KnownHeadOut), next_after: Hash.nullable() }),
+        schema: z.object({ log: LogOut, heads: z.array(KnownHeadOut), next_cursor: z.string().nullable() }),
       },
     },
   },
   async ({ env, caller, query }) => {
-    const { stub, identity } = open(env, caller);
-    const outcome = await stub.heads(identity, query.after ?? "", query.limit);
+    const { stub, identity } = openTenantLog(env, caller);
+    const scope = headsScope("heads", caller);
+    const after = decodeHashCursor(scope, query.cursor);
+    const outcome = await stub.heads(identity, after, query.limit, visiblePrincipals(caller));
     if (!outcome.ok) throw refusal(outcome);
     const { view } = outcome;
-    // A page may hold fewer than asked for: those that the key may not see are left out of it.
-    const visible = outcome.heads.filter(({ name }) => mayUsePrincipal(caller, name));
     const all = mayUseAllPrincipals(caller);
     const alarms = view.alarms.filter(({ logId }) => all || logId === null);
     const last = outcome.heads.length < query.limit ? undefined : outcome.heads.at(-1);
     return json({
       log: logOut({ ...view, alarms }),
-      heads: visible.map(headOut),
-      next_after: last?.logId ?? null,
+      heads: outcome.heads.map(headOut),
+      next_cursor: last === undefined ? null : encodeHashCursor(scope, last.logId),
     });
   },
 );
@@ -160,7 +176,7 @@ const checkpoint = tenantRoute(
     answers: { 200: { description: "a signed note", contentType: "text/plain" } },
   },
   async ({ env, caller }) => {
-    const { stub, identity } = open(env, caller);
+    const { stub, identity } = openTenantLog(env, caller);
     const outcome = await stub.view(identity);
     if (!outcome.ok) throw refusal(outcome);
     return plain(outcome.view.checkpoint);
@@ -184,7 +200,7 @@ const tile = tenantRoute(
     const place = parseTilePath(`tile/${params.path}`);
     if (place === undefined) throw new Problem("not-found");
     if (place.kind !== "hashes") requireAllPrincipals(caller);
-    const { stub, identity } = open(env, caller);
+    const { stub, identity } = openTenantLog(env, caller);
     const outcome = await stub.tile(identity, place);
     if (!outcome.ok) throw refusal(outcome);
     if (outcome.bytes === null) throw new Problem("not-found");
@@ -221,7 +237,7 @@ const leaves = tenantRoute(
   },
   async ({ env, caller, query }) => {
     requireAllPrincipals(caller);
-    const { stub, identity } = open(env, caller);
+    const { stub, identity } = openTenantLog(env, caller);
     const asked = Math.min(query.to ?? Number.MAX_SAFE_INTEGER, query.from + MAX_LEAVES);
     const outcome = await stub.leaves(identity, query.from, asked);
     if (!outcome.ok) throw refusal(outcome);
@@ -254,7 +270,7 @@ const inclusion = tenantRoute(
     },
   },
   async ({ env, caller, query }) => {
-    const { stub, identity } = open(env, caller);
+    const { stub, identity } = openTenantLog(env, caller);
     const outcome = await stub.inclusion(identity, query.index, query.size ?? null);
     if (!outcome.ok) throw refusal(outcome);
     if (outcome.path === null) throw new Problem("not-found");
@@ -281,7 +297,7 @@ const consistency = tenantRoute(
     },
   },
   async ({ env, caller, query }) => {
-    const { stub, identity } = open(env, caller);
+    const { stub, identity } = openTenantLog(env, caller);
     const outcome = await stub.consistency(identity, query.from, query.to ?? null);
     if (!outcome.ok) throw refusal(outcome);
     if (outcome.path === null) {
@@ -292,4 +308,59 @@ const consistency = tenantRoute(
   },
 );
 
-export const tenantLogRoutes: readonly Route[] = [heads, checkpoint, tile, leaves, inclusion, consistency];
+const serviceProof = tenantRoute(
+  {
+    method: "GET",
+    path: "/v1/log/service-proof",
+    operation: "getServiceProof",
+    tag: "evidence",
+    scope: "read",
+    summary: "Proof that the service's log lists the tenant's log, under a head with its cosignatures",
+    description:
+      "The head is the last that a witness cosigned, or else the last one. The leaf lists this tenant alone; of others the " +
+      "answer holds nothing but hashes. 404 before the tenant is listed.",
+    query: NoQuery,
+    answers: {
+      200: {
+        description: "the proof",
+        schema: z.object({
+          vkey: z.string().describe("the key of the service's log; GET /log/key has it too"),
+          checkpoint: z.string(),
+          size: z.int().min(1),
+          index: z.int().min(0),
+          leaf: z.string().describe("base64; docs/format.md section 14"),
+          path: ProofPath,
+          listed: z.object({ size: z.int().min(1), root: Hash }).describe("the head of the tenant's log"),
+        }),
+      },
+    },
+  },
+  async ({ env, caller }) => {
+    const { host, registryId } = caller.tenant;
+    const outcome = await env.HEAD_LOG.getByName(SERVICE).tenantListing({ host, owner: SERVICE }, registryId);
+    if (!outcome.ok) throw refusal(outcome);
+    const { vkey, checkpoint, size, listing } = outcome;
+    if (listing === null) throw new Problem("not-found");
+    const listed = { size: listing.size, root: listing.root };
+    const { index } = listing;
+    return json({
+      vkey,
+      checkpoint,
+      size,
+      index,
+      leaf: toBase64(listing.leaf),
+      path: hashesOf(listing.path),
+      listed,
+    });
+  },
+);
+
+export const tenantLogRoutes: readonly Route[] = [
+  heads,
+  checkpoint,
+  tile,
+  leaves,
+  inclusion,
+  consistency,
+  serviceProof,
+];

@@ -61,6 +61,18 @@ function tagged(bytes: Uint8Array, tag: string): Item[] {
   return item;
 }
 
+/** The text that a list of heads or a registry record begins with. */
+export function readTag(bytes: Uint8Array): string {
+  try {
+    tagged(bytes, "runseal.heads.v1");
+    return "runseal.heads.v1";
+  } catch (error) {
+    if (!(error instanceof Unsupported)) throw error;
+  }
+  tagged(bytes, "runseal.registry.v1");
+  return "runseal.registry.v1";
+}
+
 const uint = (item: Item | undefined, least = 0n, most = 2n ** 53n - 1n): bigint => {
   // Larger than that, cborg gives integers as bigints and floating-point numbers as numbers.
   check((typeof item === "number" && Number.isSafeInteger(item)) || typeof item === "bigint");
@@ -133,6 +145,29 @@ export function readLeaf(bytes: Uint8Array): SecondLeaf {
   }
   raw(items[19], 32);
   return { items, seq: uint(items[2], 1n), recordedAt: time(items[4]), epoch: uint(items[18]), fields };
+}
+
+export interface SecondHeads {
+  registryId: Uint8Array;
+  heads: { logId: Uint8Array; size: number; root: Uint8Array }[];
+}
+
+/** Section 14. */
+export function readHeads(bytes: Uint8Array): SecondHeads {
+  const items = tagged(bytes, "runseal.heads.v1");
+  check(items.length === 5);
+  const registryId = raw(items[1], 32);
+  uint(items[2], 1n);
+  time(items[3]);
+  const all = items[4];
+  check(Array.isArray(all) && all.length >= 1 && all.length <= 700);
+  const heads = all.map((one) => {
+    const [logId, size, root, epoch] = list(one, 4);
+    uint(epoch);
+    return { logId: raw(logId, 32), size: Number(uint(size, 1n)), root: raw(root, 32) };
+  });
+  check(heads.every(({ logId }, i) => i === 0 || hex(logId) > hex(heads[i - 1]?.logId ?? new Uint8Array())));
+  return { registryId, heads };
 }
 
 const SMALL_ORDER = [

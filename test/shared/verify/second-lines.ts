@@ -19,6 +19,7 @@ type Kind =
   | "hex64"
   | "fields"
   | "signatures"
+  | "path"
   | "section";
 const MEMBERS: Record<string, Record<string, Kind>> = {
   header: { runseal: "text", registry_id: "hex32", origin: "text", from: "positive", to: "number" },
@@ -28,6 +29,16 @@ const MEMBERS: Record<string, Record<string, Kind>> = {
   content: { t: "text", seq: "positive", fields: "fields" },
   disclosure: { t: "text", seq: "positive", fields: "fields" },
   checkpoint: { t: "text", checkpoint: "text" },
+  tenant: { t: "text", checkpoint: "text", index: "number", leaf: "text", path: "path", consistency: "path" },
+  cosignature: {
+    t: "text",
+    vkey: "text",
+    checkpoint: "text",
+    index: "number",
+    leaf: "text",
+    path: "path",
+    consistency: "path",
+  },
   field: { section: "section", name: "text", salt: "hex16", text: "text" },
   signature: { key: "hex32", signature: "hex64" },
 };
@@ -56,6 +67,12 @@ function members(json: Json, kinds: Record<string, Kind>, later: string[]): Line
     } else if (kind === "fields" || kind === "signatures") {
       if (!Array.isArray(value)) throw new Malformed("no array");
       out[name] = value.map((one) => members(one, MEMBERS[kind.slice(0, -1)] ?? {}, later));
+    } else if (kind === "path") {
+      if (!Array.isArray(value)) throw new Malformed("no array");
+      out[name] = value.map((one) => {
+        if (typeof one !== "string" || !/^[0-9a-f]{64}$/.test(one)) throw new Malformed("no hex");
+        return one;
+      });
     } else {
       const length = kind === "hex16" ? 32 : kind === "hex32" ? 64 : kind === "hex64" ? 128 : null;
       if (typeof value !== "string") throw new Malformed("no text");
@@ -80,7 +97,6 @@ export function readLine(text: string, first: boolean): Line {
   const t = json instanceof Map ? json.get(first ? "runseal" : "t") : undefined;
   if (typeof t !== "string") throw new Malformed("the line does not say what it is");
   if (first ? t !== "bundle.v1" : stageOf(t) < 0) throw new Unsupported("unknown");
-  if (t === "tenant" || t === "cosignature") return { t };
   const later: string[] = [];
   const line = members(json, MEMBERS[first ? "header" : t] ?? {}, later);
   if (later.length > 0) throw new Unsupported("an unknown member");

@@ -1,15 +1,49 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { nativeCrypto } from "../../../native/crypto.ts";
 import { fromHex, toHex } from "../../../shared/bytes.ts";
+import { witnessKey } from "../../../shared/note/vkey.ts";
 import { readVectors } from "../../vectors/read.ts";
+import {
+  cosignatureLine,
+  headOf,
+  headOfHeads,
+  recordLine,
+  serviceLogOf,
+  tenantLine,
+  tenantLogOf,
+} from "./heads-of.ts";
 import { fileOf, grow, SMALL_PLANS, verifyBytes } from "./random-log.ts";
 import { readLeaf, Unsupported } from "./second-formats.ts";
 import type { Given } from "./second-verifier.ts";
 import { secondVerify } from "./second-verifier.ts";
+import { signerOf, type TestLog } from "./test-tenant.ts";
+
+const WITNESS = { name: "w.example/w", signer: signerOf("w"), time: 1_800_000_000n };
+
+/** The log listed in its tenant's log, before and after the registry's records, and that in the service's. */
+function anchorLines(log: TestLog): string[] {
+  const size = log.entries.length;
+  const heads = tenantLogOf(log.tenant);
+  const lists = [Math.ceil(size / 2), size].map(
+    (listed) => [heads.list([headOf(log, listed)]), listed] as const,
+  );
+  const records = log.tenant.records.map(({ bytes }) => heads.push(bytes));
+  const last = heads.list([headOf(log)]);
+  const service = serviceLogOf(nativeCrypto);
+  const listed = Math.ceil(heads.size / 2);
+  const at = service.list([headOfHeads(heads, listed)]);
+  service.list([headOfHeads(heads)]);
+  return [
+    ...[...lists, [last, size] as const].map(([index, entries]) => tenantLine(heads, index, log, entries)),
+    ...records.slice(-2).map((index) => recordLine(heads, index)),
+    cosignatureLine(service, at, heads, listed, [WITNESS]),
+  ];
+}
 
 interface BundleVector {
   name: string;
-  given: { registry_id?: string; checkpoint?: string; head?: string };
+  given: { registry_id?: string; checkpoint?: string; head?: string; witnesses?: string[] };
   lines: string[];
   verdict: string;
   issues: unknown[];
@@ -19,12 +53,16 @@ describe("a verifier written from docs/format.md alone", () => {
   it.each(readVectors<BundleVector[]>("bundle").map((one) => [one.name, one] as const))(
     "agrees on: %s",
     (_, vector) => {
-      const { registry_id, checkpoint, head } = vector.given;
+      const { registry_id, checkpoint, head, witnesses = [] } = vector.given;
       const [seq = "", hash = ""] = head?.split(":") ?? [];
       const report = secondVerify(vector.lines, {
         ...(registry_id === undefined ? {} : { registryId: registry_id }),
         ...(checkpoint === undefined ? {} : { checkpoint }),
         ...(head === undefined ? {} : { keptHead: { seq: Number(seq), hash } }),
+        witnessKeys: witnesses.map((vkey) => {
+          const [name = "", , material = ""] = vkey.split("+");
+          return { name, key: new Uint8Array(Buffer.from(material, "base64").subarray(1)) };
+        }),
       });
       expect(report).toEqual({ verdict: vector.verdict, issues: vector.issues });
     },
@@ -47,7 +85,7 @@ describe("a verifier written from docs/format.md alone", () => {
 
   const grown = SMALL_PLANS.map((plan) => {
     const { log, heads } = grow(plan);
-    const lines = log.lines();
+    const lines = [...log.lines(), ...anchorLines(log)];
     return { log, heads, lines, file: fileOf(lines) };
   });
   const pick = <T>(from: readonly T[], n: number): T => {
@@ -63,7 +101,12 @@ describe("a verifier written from docs/format.md alone", () => {
       steps: fc.array(fc.tuple(fc.nat(3), fc.nat(), fc.nat(), fc.nat()), { minLength: 1, maxLength: 3 }),
     }),
   );
-  const kept = fc.record({ pin: fc.boolean(), checkpoint: fc.option(fc.nat()), head: fc.option(fc.nat()) });
+  const kept = fc.record({
+    pin: fc.boolean(),
+    witness: fc.boolean(),
+    checkpoint: fc.option(fc.nat()),
+    head: fc.option(fc.nat()),
+  });
 
   it("agrees on every issue of damaged bundles, whatever was kept", () => {
     fc.assert(
@@ -95,9 +138,17 @@ describe("a verifier written from docs/format.md alone", () => {
           ...(keep.checkpoint === null ? {} : { checkpoint: pick(heads, keep.checkpoint).checkpoint }),
           ...(head === null ? {} : { keptHead: { seq: head.size, hash: toHex(head.hash) } }),
         };
-        const { verdict, issues } = verifyBytes(damaged, given);
+        const witnesses = keep.witness
+          ? [witnessKey(nativeCrypto, WITNESS.name, WITNESS.signer.publicKey)]
+          : [];
+        const { verdict, issues } = verifyBytes(damaged, { ...given, witnesses });
         const found = issues.map(({ seq, code }) => ({ seq, code }));
-        expect({ verdict, issues: found }).toEqual(secondVerify(text.split("\n"), given));
+        expect({ verdict, issues: found }).toEqual(
+          secondVerify(text.split("\n"), {
+            ...given,
+            witnessKeys: witnesses.map(({ name, publicKey }) => ({ name, key: publicKey })),
+          }),
+        );
       }),
       { numRuns: 1000 },
     );

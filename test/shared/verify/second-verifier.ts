@@ -4,6 +4,8 @@
  *
  * @module
  */
+import type { Known, SecondWitness } from "./second-anchors.ts";
+import { openNote, SecondAnchors } from "./second-anchors.ts";
 import type { SecondHead, SecondLeaf } from "./second-formats.ts";
 import {
   base64,
@@ -26,6 +28,7 @@ export interface Given {
   registryId?: string;
   checkpoint?: string;
   keptHead?: { seq: number; hash: string };
+  witnessKeys?: SecondWitness[];
 }
 export interface SecondReport {
   verdict: "intact" | "broken" | "unsupported";
@@ -68,6 +71,8 @@ class Second {
   #headEpoch: bigint | null = null;
   #entry: { seq: number; leaf: SecondLeaf | null; isHash: boolean; seen: string[] } | null = null;
   #checkpoint: string | null = null;
+  #anchors = new SecondAnchors();
+  #records: Known["records"] = [];
   #kept: { found: string | null; hashes: number } = { found: null, hashes: 0 };
 
   constructor(given: Given) {
@@ -98,6 +103,7 @@ class Second {
       if (this.#place(line.seq, h)) this.#advance(line.seq, h, true);
     } else if (line.t === "content" || line.t === "disclosure") this.#fields(line);
     else if (line.t === "checkpoint") this.#checkpoint = line.checkpoint;
+    else this.#anchors.take(line);
   }
 
   #record(line: Line): void {
@@ -108,7 +114,10 @@ class Second {
       return;
     }
     try {
+      const before = this.registry.active(1);
       this.registry.add(bytes, line.signatures);
+      const after = this.registry.active(1);
+      this.#records.push({ bytes, retires: before.filter((key) => !after.includes(key)) });
     } catch (error) {
       if (error instanceof Unsupported) throw error;
       this.#issue(code, 0);
@@ -263,24 +272,19 @@ class Second {
   }
 
   /** Section 11: the code of what is wrong with a head, or the head and whether a signer still holds audit. */
-  #open(note: string, epoch: bigint | null): string | (SecondHead & { current: boolean }) {
+  #open(
+    note: string,
+    epoch: bigint | null,
+  ): string | (SecondHead & { current: boolean; counting: string[] }) {
     const { origin } = this.#header;
-    let head: SecondHead;
-    try {
-      head = readNote(note);
-    } catch {
-      return "malformed-entry";
-    }
-    if (head.origin !== origin) return "log-id-mismatch";
-    const signers = new Set<string>();
-    for (const { key } of this.registry.held.filter(({ role }) => role === 1)) {
-      const keyBytes = new Uint8Array(Buffer.from(key, "hex"));
-      const id = hex(sha256(Buffer.from(`${origin}\n`), Uint8Array.of(1), keyBytes).slice(0, 4));
-      const line = head.lines.find(({ name, keyId }) => name === origin && keyId === id);
-      if (line === undefined) continue;
-      if (!verify(keyBytes, Buffer.from(head.text), line.signature)) return "invalid-signature";
-      signers.add(key);
-    }
+    const audit = this.registry.held.filter(({ role }) => role === 1);
+    const head = openNote(
+      note,
+      origin,
+      audit.map(({ key }) => new Uint8Array(Buffer.from(key, "hex"))),
+    );
+    if (typeof head === "string") return head;
+    const signers = new Set(head.signers);
     const last = this.registry.records - 1;
     const counting = this.registry.held.filter(
       (one) =>
@@ -289,7 +293,8 @@ class Second {
         (epoch === null || BigInt(Math.min(one.until - 1, last)) >= epoch),
     );
     if (counting.length === 0) return "unregistered-key";
-    return { ...head, current: counting.some(({ until }) => until === Infinity) };
+    const current = counting.some(({ until }) => until === Infinity);
+    return { ...head, current, counting: counting.map(({ key }) => key) };
   }
 
   end(): void {
@@ -298,13 +303,24 @@ class Second {
     const walked = this.#next - 1;
     const keptSize = checkpoint === undefined ? null : readSize(checkpoint);
     const head = this.#checkpoint === null ? "truncated" : this.#open(this.#checkpoint, this.#headEpoch);
+    const [, tenantOrigin = ""] = ORIGIN.exec(this.#header.origin) ?? [];
+    const anchors = this.#anchors.judge({
+      registry: this.registry,
+      records: this.#records,
+      host: tenantOrigin.split("/")[0] ?? "",
+      tenantOrigin,
+      logId: this.#logId ?? new Uint8Array(),
+      head: typeof head === "string" ? null : head,
+      witnesses: this.#given.witnessKeys ?? [],
+    });
     if (typeof head === "string") this.#issue(head, head === "truncated" ? this.#next : walked);
     else {
       if (head.size > walked) this.#issue("truncated", this.#next);
       else if (head.size < walked) this.#issue("forked-entry", head.size + 1);
       else if (!this.#gap && !same(root(this.#hashes), head.root)) this.#issue("root-mismatch", head.size);
       if (this.#header.to > head.size) this.#issue("truncated", head.size);
-      if (!head.current && keptSize !== head.size) this.#issue("unregistered-key", head.size);
+      if (!head.current && keptSize !== head.size && !head.counting.some(anchors.before))
+        this.#issue("unregistered-key", head.size);
     }
     if (checkpoint !== undefined) {
       const kept = this.#open(checkpoint, null);
@@ -319,6 +335,7 @@ class Second {
       else if (found !== keptHead.hash) this.#issue("kept-head-mismatch", keptHead.seq);
       else if (hashes > 0) this.#issue("truncated", keptHead.seq);
     }
+    for (const { code, seq } of anchors.issues) this.#issue(code, seq);
   }
 
   unreadable(error: unknown, cut: boolean): void {

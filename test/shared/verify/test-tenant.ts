@@ -46,7 +46,7 @@ export class TestTenant {
   readonly records: SignedRecord[] = [];
   readonly chain: RegistryChain;
   readonly recovery: Signer;
-  readonly log: Signer;
+  log: Signer;
   /** The audit key of the latest epoch. */
   audit: Signer;
   #keys = 0;
@@ -108,6 +108,18 @@ export class TestTenant {
       added,
     ]);
     this.audit = added;
+    return old;
+  }
+
+  /** Replaces the log key; gives the old one. */
+  rotateLog(): Signer {
+    const [old, added] = [this.log, this.newSigner()];
+    const role = ROLES.log;
+    this.#add(this.next(OPS.rotate, [{ role, key: added.publicKey }], [{ role, key: old.publicKey }]), [
+      old,
+      added,
+    ]);
+    this.log = added;
     return old;
   }
 
