@@ -26,7 +26,8 @@ export const USAGE = `Usage: npm start -- [options]      start the server, and s
   --no-demo      start the server and nothing else
   --help         show this
 
-RUNSEAL_OPERATOR_TOKEN sets the token that creates tenants. Without it one is made and kept in the state folder.`;
+RUNSEAL_OPERATOR_TOKEN sets the token that creates tenants. Without it one is made and kept in the state folder.
+RUNSEAL_WITNESSES names the witnesses of the service's log, as JSON; docs/heads.md.`;
 
 function parsePort(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare, type V4MiniflareOptions } from "miniflare";
 import type { BuiltWorker } from "./built-worker.ts";
 import { OWNER_VARIABLE } from "./processes.ts";
+import type { Sandboxes } from "./sandboxes.ts";
 import { storageDir } from "./state-dir.ts";
 
 /** A line that the Worker logged. */
@@ -41,7 +42,7 @@ class RuntimeLog extends Log {
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 /** Makes a Miniflare without its signal handlers, which end the process before anything else can be put in order. */
-function createMiniflare(options: V4MiniflareOptions): Miniflare {
+export function createMiniflare(options: V4MiniflareOptions): Miniflare {
   const before = new Map(SIGNALS.map((signal) => [signal, process.listeners(signal)]));
   const miniflare = new Miniflare(convertV4MiniflareOptions(options));
   for (const [signal, listeners] of before) {
@@ -83,12 +84,16 @@ export function startWorker(
   secrets: Readonly<Record<string, string>>,
   listen: { host: string; port: number },
   options: RuntimeOptions,
+  sandboxes: Sandboxes,
 ): Miniflare {
   const bundleDir = join(workerDir, "bundle");
   return createMiniflare({
     ...sharedOptions(options),
     ...worker.options,
     bindings: { ...worker.options.bindings, ...secrets },
+    serviceBindings: {
+      MODULE_RUNNER: async (request) => sandboxes.call(await request.text()),
+    },
     modulesRoot: bundleDir,
     // Contents, not paths alone: a later build must not change what a restart of a crashed workerd runs.
     modules: worker.modules.map(({ type, path }) => {

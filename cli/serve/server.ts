@@ -16,6 +16,7 @@ import { applyMigrations } from "./migrations.ts";
 import { choosePort, portInUse } from "./port.ts";
 import { killWorkerd } from "./processes.ts";
 import { type RuntimeOptions, startDatabases, startWorker, type WorkerLog } from "./runtime.ts";
+import { Sandboxes } from "./sandboxes.ts";
 import { loadSecrets } from "./secrets.ts";
 import { hasStorage, prepareStateDir, storageDir } from "./state-dir.ts";
 
@@ -147,8 +148,10 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
 
   let guard: ChildProcess | undefined;
   let runtime: Miniflare | undefined;
+  let sandboxes: Sandboxes | undefined;
   async function close(): Promise<void> {
     await disposeQuietly(runtime);
+    await sandboxes?.close();
     guard?.kill("SIGKILL");
     lock.release();
     process.removeListener("exit", lock.release);
@@ -165,8 +168,14 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     const memo = new MigrationMemo(stateDir, worker);
     const isCurrent = memo.isCurrent();
     const migrated = isCurrent || isNew ? [] : await migrateBeforehand(worker, runtimeOptions);
-    const bound = { RUNSEAL_OPERATOR_TOKEN: secrets.operatorToken, MASTER_KEY: secrets.masterKey };
-    runtime = startWorker(worker, workerDir, bound, { host, port }, runtimeOptions);
+    const { RUNSEAL_WITNESSES: witnesses } = process.env;
+    const bound = {
+      RUNSEAL_OPERATOR_TOKEN: secrets.operatorToken,
+      MASTER_KEY: secrets.masterKey,
+      ...(witnesses === undefined ? {} : { WITNESSES: witnesses }),
+    };
+    sandboxes = new Sandboxes(owner, worker.options.compatibilityDate ?? "2026-10-01");
+    runtime = startWorker(worker, workerDir, bound, { host, port }, runtimeOptions, sandboxes);
     const url = await waitUntilReady(runtime, host, port);
     // A new folder holds nothing that could be asked for yet, so its database is made in the workerd that serves.
     if (isNew) migrated.push(...(await applyAll(worker, runtime)));

@@ -90,7 +90,8 @@ async function readSettings(root: string): Promise<Omit<BuiltWorker, "modules">>
   );
   const config = unstable_readConfig({ config: join(root, "wrangler.toml") });
   const { workerOptions } = unstable_getMiniflareWorkerOptions(config);
-  const { rootPath: _rootPath, modulesRules: _modulesRules, ...options } = workerOptions;
+  // This runtime holds no sandbox to a budget, and a policy that loops would stop ingest: cli/serve/sandboxes.ts.
+  const { rootPath: _root, modulesRules: _rules, workerLoaders: _loaders, ...options } = workerOptions;
   const databases = (config.d1_databases as ConfiguredDatabase[]).map((database): BuiltDatabase => {
     const folder = join(root, database.migrations_dir ?? "migrations");
     const names = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith(".sql")) : [];

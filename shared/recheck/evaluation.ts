@@ -3,7 +3,6 @@
  *
  * @module
  */
-import type { Asked } from "./asked.ts";
 import { approvalHash, type Sha256 } from "./hash.ts";
 import type { Decision, EvaluationRecord, NotRecheckableReason } from "./model.ts";
 import { WAITING_FOR_APPROVAL } from "./model.ts";
@@ -15,10 +14,12 @@ export interface Verdict {
   readonly detail: string;
 }
 
-/** The two sides of a comparison. Their hashes are made when they are read: comparing them takes no hash. */
+/** What the hashes of the two sides are over. They are made when they are read: comparing the sides takes no hash. */
 export interface Compared {
-  readonly asked: Asked;
-  readonly rechecked: Decision;
+  readonly runId: string;
+  readonly args: string;
+  readonly recordedSpec: string;
+  readonly spec: string;
   readonly crypto: Sha256;
 }
 
@@ -63,21 +64,18 @@ export class Evaluation implements RecheckedEvaluation {
   }
 
   get recordedHash(): string {
-    if (this.compared === null || this.recorded.outcome !== "require_approval") return "";
-    return hashOf(this.compared, this.recorded, this.compared.asked.recordedSpec.text);
+    if (this.compared === null) return "";
+    return this.#hash(this.compared, this.recorded, this.compared.recordedSpec);
   }
 
   get recheckedHash(): string {
-    if (this.compared === null || this.compared.rechecked.outcome !== "require_approval") return "";
-    return hashOf(this.compared, this.compared.rechecked, this.compared.asked.request.spec.text);
+    if (this.compared === null || this.rechecked === null) return "";
+    return this.#hash(this.compared, this.rechecked, this.compared.spec);
   }
-}
 
-function hashOf(
-  { asked, crypto }: Compared,
-  { kind, capability, presentation }: Decision,
-  spec: string,
-): string {
-  const { runId, stepId, canonicalArgs: args } = asked.request;
-  return approvalHash(crypto, { kind, capability, presentation, runId, stepId, spec, args });
+  #hash({ runId, args, crypto }: Compared, decision: Decision, spec: string): string {
+    const { outcome, kind, capability, presentation } = decision;
+    if (outcome !== "require_approval") return "";
+    return approvalHash(crypto, { kind, capability, presentation, runId, stepId: this.stepId, spec, args });
+  }
 }

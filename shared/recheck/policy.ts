@@ -1,6 +1,6 @@
 /**
- * What a policy is, whatever evaluates it: `rules` here; cedar, modules and decided lists elsewhere. What it is handed
- * is in docs/recheck.md ("What the policy is handed").
+ * What a policy is, whatever evaluates it: rules, cedar, a module, decisions made elsewhere. What it is handed is in
+ * docs/recheck.md ("What the policy is handed").
  *
  * @module
  */
@@ -24,8 +24,18 @@ export class PolicyRequest {
   readonly spec: ToolSpec;
   /** The arguments in canonical form: what is hashed. */
   readonly canonicalArgs: string;
+  /** Name of the principal whose log the run is in; "" where whoever re-checks did not say. */
+  readonly principal: string;
 
-  constructor(runId: string, stepId: string, tool: string, spec: ToolSpec, canonicalArgs: string) {
+  constructor(
+    runId: string,
+    stepId: string,
+    tool: string,
+    spec: ToolSpec,
+    canonicalArgs: string,
+    principal = "",
+  ) {
+    this.principal = principal;
     this.runId = runId;
     this.stepId = stepId;
     this.tool = tool;
@@ -50,8 +60,17 @@ export function policyForm(canonical: string): string {
 }
 
 export type PolicyAnswer =
-  | { readonly ok: true; readonly decision: Decision }
-  | { readonly ok: false; readonly error: string };
+  /** `note` says what the policy could not be handed as it was recorded; the report counts notes that are alike. */
+  | { readonly ok: true; readonly decision: Decision; readonly note?: string }
+  /** The policy failed, or, with `unanswered`, was not asked: nothing can then be said of the evaluation. */
+  | { readonly ok: false; readonly error: string; readonly unanswered?: true };
+
+/** Which evaluation it is, of a run. */
+export interface EvaluationPlace {
+  readonly seq: number;
+  /** Leaf hash, hex. */
+  readonly hash: string;
+}
 
 /** The answer of a decision that asks for no approval. */
 export function plainDecision(outcome: string, reason: string): PolicyAnswer {
@@ -67,12 +86,14 @@ export interface Policy {
   decide(request: PolicyRequest, view: PolicyView): PolicyAnswer | Promise<PolicyAnswer>;
   /**
    * For a policy whose answer quotes facts that only the recorded decision has (agentrt-proxy's wording, and the
-   * attempt that an interruption re-runs). Called in place of `decide` where it is there.
+   * attempt that an interruption re-runs), or that has its answers by evaluation. Called in place of `decide` where it
+   * is there.
    */
   decideAgain?(
     request: PolicyRequest,
     view: PolicyView,
     recorded: Decision,
+    place: EvaluationPlace,
   ): PolicyAnswer | Promise<PolicyAnswer>;
 }
 

@@ -1,0 +1,148 @@
+/**
+ * Stored policies in D1: one row a version. D1 holds the source; the tenant's `$system` log holds each version's hash,
+ * and is what counts where the two differ (docs/policies.md, "Where a policy lies").
+ *
+ * @module
+ */
+import type { EngineName } from "../../shared/recheck/policy-document.ts";
+
+export interface PolicyVersion {
+  readonly name: string;
+  readonly version: number;
+  readonly engine: EngineName;
+  /** The policy's identity, as evaluations record it. */
+  readonly policyId: string;
+  /** Hex SHA-256 of the source. */
+  readonly hash: string;
+  readonly createdAt: string;
+}
+
+export interface StoredPolicy extends PolicyVersion {
+  /** Canonical JSON of the policy. */
+  readonly source: string;
+}
+
+const COLUMNS = "name, version, engine, policy_id AS policyId, hash, created_at AS createdAt";
+
+/** One version, the latest where none is named; null where the tenant has none. */
+export async function readVersion(
+  db: D1Database,
+  tenant: string,
+  name: string,
+  version: number | null,
+): Promise<StoredPolicy | null> {
+  return db
+    .prepare(
+      `SELECT ${COLUMNS}, source FROM policies
+       WHERE tenant = ?1 AND name = ?2 AND stored = 1 AND (?3 IS NULL OR version = ?3)
+       ORDER BY version DESC LIMIT 1`,
+    )
+    .bind(tenant, name, version)
+    .first<StoredPolicy>();
+}
+
+/** Versions of one name, newest first, below `before`. */
+export async function listVersions(
+  db: D1Database,
+  tenant: string,
+  name: string,
+  before: number | null,
+  limit: number,
+): Promise<PolicyVersion[]> {
+  const { results } = await db
+    .prepare(
+      `SELECT ${COLUMNS} FROM policies
+       WHERE tenant = ?1 AND name = ?2 AND stored = 1 AND (?3 IS NULL OR version < ?3)
+       ORDER BY version DESC LIMIT ?4`,
+    )
+    .bind(tenant, name, before, limit)
+    .all<PolicyVersion>();
+  return results;
+}
+
+/** The latest version of each name, in the order of the names, the first `passed` left out. */
+export async function listLatest(
+  db: D1Database,
+  tenant: string,
+  passed: number,
+  limit: number,
+): Promise<PolicyVersion[]> {
+  // SQLite takes the other columns from the row of the maximum.
+  const { results } = await db
+    .prepare(
+      `SELECT name, MAX(version) AS version, engine, policy_id AS policyId, hash, created_at AS createdAt
+       FROM policies WHERE tenant = ?1 AND stored = 1
+       GROUP BY name ORDER BY name LIMIT ?3 OFFSET ?2`,
+    )
+    .bind(tenant, passed, limit)
+    .all<PolicyVersion>();
+  return results;
+}
+
+/** A version that is reserved or stored. */
+export interface Reservation extends StoredPolicy {
+  readonly stored: boolean;
+}
+
+/** The version that has this content, stored or only reserved; null where there is none. */
+export async function findByHash(
+  db: D1DatabaseSession,
+  tenant: string,
+  name: string,
+  hash: string,
+): Promise<Reservation | null> {
+  const row = await db
+    .prepare(`SELECT ${COLUMNS}, source, stored FROM policies WHERE tenant = ?1 AND name = ?2 AND hash = ?3`)
+    .bind(tenant, name, hash)
+    .first<StoredPolicy & { stored: number }>();
+  return row === null ? null : { ...row, stored: row.stored === 1 };
+}
+
+/** The highest version, stored or only reserved; 0 where there is none. */
+export async function highestVersion(db: D1DatabaseSession, tenant: string, name: string): Promise<number> {
+  const row = await db
+    .prepare("SELECT MAX(version) AS version FROM policies WHERE tenant = ?1 AND name = ?2")
+    .bind(tenant, name)
+    .first<{ version: number | null }>();
+  return row?.version ?? 0;
+}
+
+/** Takes the version for this content, unseen yet. False where somebody else took it, or the content is there. */
+export async function reserve(db: D1DatabaseSession, tenant: string, policy: StoredPolicy): Promise<boolean> {
+  const { name, version, policyId, engine, source, createdAt, hash } = policy;
+  const { meta } = await db
+    .prepare(
+      `INSERT INTO policies (tenant, name, version, policy_id, engine, source, created_at, hash, stored)
+       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0) ON CONFLICT DO NOTHING`,
+    )
+    .bind(tenant, name, version, policyId, engine, source, createdAt, hash)
+    .run();
+  return meta.changes > 0;
+}
+
+/** Shows the version: its entry is durable. False where it is not reserved any more. */
+export async function markStored(
+  db: D1DatabaseSession,
+  tenant: string,
+  name: string,
+  version: number,
+): Promise<boolean> {
+  const { meta } = await db
+    .prepare("UPDATE policies SET stored = 1 WHERE tenant = ?1 AND name = ?2 AND version = ?3")
+    .bind(tenant, name, version)
+    .run();
+  return meta.changes > 0;
+}
+
+/** Gives a reserved version back: the log has another content under its number. */
+export async function release(
+  db: D1DatabaseSession,
+  tenant: string,
+  name: string,
+  version: number,
+): Promise<void> {
+  await db
+    .prepare("DELETE FROM policies WHERE tenant = ?1 AND name = ?2 AND version = ?3 AND stored = 0")
+    .bind(tenant, name, version)
+    .run();
+}
