@@ -161,7 +161,8 @@ export interface NotChecked {
   readonly entry?: EntryRef;
   /** The field, `action.args`, or what was too much to hold. */
   readonly what: string;
-  readonly why: Missing | "limit";
+  /** `not-recorded`: whoever made the record does not write it down. */
+  readonly why: Missing | "limit" | "not-recorded";
 }
 
 /** Findings that are listed; `counts` has all of them. */
@@ -205,6 +206,11 @@ export class FindingList {
     if (this.#limits.has(what)) return;
     this.#limits.add(what);
     this.#miss({ what, why: "limit" });
+  }
+
+  /** Something that no entry was ever going to say. */
+  notRecorded(what: string): void {
+    this.#miss({ what, why: "not-recorded" });
   }
 
   #miss(one: NotChecked): void {

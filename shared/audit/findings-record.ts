@@ -5,6 +5,7 @@
  */
 import type { EntryView } from "../entry/view.ts";
 import { type EntryRef, type FindingList, refOf } from "./finding.ts";
+import { ENDS } from "./langbot-native.ts";
 
 interface Instant {
   readonly at: bigint;
@@ -41,7 +42,6 @@ export class ClockCheck {
 
 /** Declarations between a run's entries, or after a run that has no end, which are held until the end is known. */
 const MAX_HELD = 1024;
-const ENDS = new Set(["run.completed", "run.failed", "run.cancelled", "run.timeout"]);
 
 export class LossCheck {
   readonly #list: FindingList;

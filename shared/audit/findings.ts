@@ -41,6 +41,8 @@ export interface FindingsOptions {
   /** Canonical text of the stored tool spec of a hash; with it approval hashes are computed again. */
   readonly specs?: (hash: string) => string | undefined;
   readonly crypto?: Sha256;
+  /** `accept`: what a record has no place for is a note, and does not keep the audit from passing. */
+  readonly unrecorded?: "accept";
 }
 
 /** Looks at the entries of one run, and of its context, in the order of their sequence numbers. */

@@ -48,6 +48,7 @@ export class LedgerAudit {
   #runCompleted = false;
   #runFailed = false;
   #hasExpected = false;
+  #notRecorded: string[] = [];
 
   constructor(query: LedgerQuery) {
     this.#query = query;
@@ -69,6 +70,11 @@ export class LedgerAudit {
       if (this.#crash === null || sequence < this.#crash.sequence)
         this.#crash = { sequence, reason: error.message };
     }
+  }
+
+  /** What the report concludes nothing from, since the record has no place for it; to be read after `finish`. */
+  get notRecorded(): readonly string[] {
+    return this.#notRecorded;
   }
 
   /** Whether an event starts the expected call: what a run is selected by. True where none is expected. */
@@ -166,10 +172,13 @@ export class LedgerAudit {
     failures.push(...inSequence(this.#eventFailures).map(({ failure }) => failure));
     if (row.status !== undefined && row.status !== "completed")
       failures.push({ kind: "run_status", actual: row.status, expected: "completed" });
-    if (!this.#runCompleted) failures.push({ kind: "missing_run_completed_event" });
+    const { unrecorded } = row;
+    if (!this.#runCompleted && unrecorded?.end !== true)
+      failures.push({ kind: "missing_run_completed_event" });
     if (this.#runFailed) failures.push({ kind: "run_failed_event" });
 
-    const calls = this.#calls.judge((tool) => tools === undefined || tools.names.has(tool));
+    const isAllowed = (tool: string): boolean => tools === undefined || tools.names.has(tool);
+    const calls = this.#calls.judge(isAllowed, unrecorded?.end === true);
     failures.push(...calls.failures);
     const isNative = this.#query.mode === "runner-native";
     if (calls.unauthorized.length > 0) {
@@ -185,10 +194,21 @@ export class LedgerAudit {
     for (const event of recovered)
       warnings.push({ kind: "recovered_tool_argument_error", event, reason: RECOVERED_REASON });
     if (signals.length > 0) failures.push({ kind: "forbidden_error_signals", events: signals });
-    if (this.#events === 0) failures.push({ kind: "missing_run_events" });
+    if (this.#events === 0 && unrecorded?.events !== true) failures.push({ kind: "missing_run_events" });
     if (tools?.none === true) warnings.push({ kind: "no_authorized_tools", reason: NO_TOOLS_REASON });
 
     const sums = this.#calls.sums();
+    const noSnapshot = "missing" in row.authorization && row.authorization.missing === "not-recorded";
+    this.#notRecorded = [
+      ...(unrecorded?.status === true ? ["run.status: how the run stands, as its host sees it"] : []),
+      ...(unrecorded?.end === true ? ["run.completed: whether and how the run ended"] : []),
+      ...(calls.open > 0 ? [`tool.call.completed: the ends of ${calls.open} call(s)`] : []),
+      ...(unrecorded?.events === true && this.#events === 0 ? ["events of a run ledger"] : []),
+      // Where the runner's own permissions govern the calls, no snapshot is asked for.
+      ...(noSnapshot && !isNative && sums.started > 0
+        ? ["run.created.authorization: which tools the run may use"]
+        : []),
+    ];
     const expected = this.#expected(failures);
     return {
       status: failures.length === 0 ? "pass" : "fail",
@@ -223,7 +243,11 @@ export class LedgerAudit {
 
   /** Argument errors are recovered from by a later success in a run that completed; the others are signals, last. */
   #signals(row: LedgerRow): { signals: SignalEvent[]; recovered: SignalEvent[] } {
-    const completed = row.status === "completed" && this.#runCompleted && !this.#runFailed;
+    const { unrecorded } = row;
+    const completed =
+      (row.status === "completed" || unrecorded?.status === true) &&
+      (this.#runCompleted || unrecorded?.end === true) &&
+      !this.#runFailed;
     const isRecovered = ({ sequence }: SignalEvent): boolean => completed && this.#lastSuccess > sequence;
     const errors = inSequence(this.#argumentErrors);
     return {

@@ -34,6 +34,12 @@ export interface CallSums {
   readonly expectedText: boolean;
 }
 
+export interface JudgedCalls {
+  readonly failures: LedgerFailure[];
+  readonly unauthorized: CallRef[];
+  readonly open: number;
+}
+
 export class LedgerCalls {
   readonly #calls = new Map<string, Call>();
 
@@ -74,12 +80,21 @@ export class LedgerCalls {
     return { started, completed, ids, expectedStarts, expectedCompletions, expectedText };
   }
 
-  /** What is wrong with each call, by id in the order of code points, and the calls of tools that are not allowed. */
-  judge(isAllowed: (tool: string) => boolean): { failures: LedgerFailure[]; unauthorized: CallRef[] } {
+  /**
+   * What is wrong with each call, by id in the order of code points, and the calls of tools that are not allowed.
+   *
+   * @param mayStop the record may stop before an answer: calls without one are counted as `open` and are no failures
+   */
+  judge(isAllowed: (tool: string) => boolean, mayStop: boolean): JudgedCalls {
     const failures: LedgerFailure[] = [];
     const unauthorized: CallRef[] = [];
+    let open = 0;
     for (const [id, call] of [...this.#calls].sort(([a], [b]) => compareUtf8(a, b))) {
       const { started, completed, start, end } = call;
+      if (mayStop && started === 1 && completed === 0) {
+        open += 1;
+        continue;
+      }
       if (started !== 1 || completed !== 1 || start === null || end === null) {
         failures.push({ kind: "tool_call_pairing", tool_call_id: id, started, completed });
         continue;
@@ -90,6 +105,6 @@ export class LedgerCalls {
       if (start.name !== null && !isAllowed(start.name))
         unauthorized.push({ tool_call_id: id, tool_name: start.name });
     }
-    return { failures, unauthorized };
+    return { failures, unauthorized, open };
   }
 }

@@ -24,6 +24,14 @@ const EVENT_KINDS = new Set([
   "admin.request",
 ]);
 
+/** Kinds that say that a run is over. */
+export const ENDS: ReadonlySet<string> = new Set([
+  "run.completed",
+  "run.failed",
+  "run.cancelled",
+  "run.timeout",
+]);
+
 export function isLedgerEvent(kind: string): boolean {
   return EVENT_KINDS.has(kind);
 }
@@ -87,6 +95,7 @@ export class NativeRow {
   #created: EntryView | null = null;
   #status: EntryView | null = null;
   #runner: string | null = null;
+  #ended = false;
 
   constructor(run: string) {
     this.#run = run;
@@ -96,6 +105,7 @@ export class NativeRow {
     if (entry.kind === "run.created") this.#created ??= withoutBulk(entry);
     else if (entry.kind === "run.status") this.#status = withoutBulk(entry);
     else if (entry.kind === "run.started") this.#runner ??= stringAt(entry.action, "runner_id") ?? null;
+    else if (ENDS.has(entry.kind)) this.#ended = true;
   }
 
   /**
@@ -107,14 +117,25 @@ export class NativeRow {
     const status = this.#status?.action ?? new Map();
     const missing = missingOf(created, "authorization");
     const hasStatus = missingOf(status, "status") === null;
+    const reported = stringAt(status, "status") ?? null;
+    // Another system's record, that an importer brought here: what it has no place for, nobody left out.
+    const system = stringAt(created, "imported.system");
+    const isForeign = system !== undefined && system !== "langbot";
+    const unrecorded = {
+      status: isForeign && hasStatus && (reported === null || reported === "unknown"),
+      end: isForeign && !this.#ended,
+      events: isForeign,
+    };
     const row: LedgerRow = {
       run_id: this.#run,
       runner_id: stringAt(status, "runner_id") ?? this.#runner,
-      ...(hasStatus ? { status: stringAt(status, "status") ?? null } : {}),
+      ...(hasStatus && !unrecorded.status ? { status: reported } : {}),
       created_at: stringAt(status, "created_at") ?? timeOf(this.#created),
       finished_at: stringAt(status, "finished_at") ?? null,
       // A snapshot in LangBot's form.
-      authorization: missing === null ? { text: textOf(created, "authorization") ?? "" } : { missing },
+      authorization:
+        missing === null ? snapshotOf(textOf(created, "authorization"), system === "langbot") : { missing },
+      ...(isForeign ? { unrecorded } : {}),
     };
     const unseen: UnseenColumn[] = [];
     if (this.#created !== null && missing !== null)
@@ -125,12 +146,18 @@ export class NativeRow {
   }
 }
 
+/** A column of LangBot's that is not there is NULL. Elsewhere nothing then says what the run may use. */
+function snapshotOf(text: string | undefined, isLangBot: boolean): Column {
+  if (text !== undefined) return { text };
+  return isLangBot ? { text: "" } : { missing: "not-recorded" };
+}
+
 function timeOf(entry: EntryView | null): string | null {
   return entry === null ? null : formatTime(entry.occurred_at ?? entry.recorded_at);
 }
 
 /** The entry with the fields alone that a row is made of. */
 function withoutBulk(entry: EntryView): EntryView {
-  const kept = ["authorization", "status", "runner_id", "created_at", "finished_at"];
+  const kept = ["imported.system", "authorization", "status", "runner_id", "created_at", "finished_at"];
   return { ...entry, action: new Map([...entry.action].filter(([name]) => kept.includes(name))) };
 }

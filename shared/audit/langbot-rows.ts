@@ -8,18 +8,32 @@ import type { Missing } from "../entry/view.ts";
 import { decodePythonJson } from "./python-json.ts";
 import { type PyValue, pyStr } from "./python-value.ts";
 
+/** `not-recorded`: whoever made the record does not write it down; its absence says nothing of the run. */
+export type Absent = Missing | "not-recorded";
+
 /** A column of JSON: its text as it is stored, a value that is decoded already, or why there is neither. */
-export type Column = { readonly text: string } | { readonly value: PyValue } | { readonly missing: Missing };
+export type Column = { readonly text: string } | { readonly value: PyValue } | { readonly missing: Absent };
 
 /** What the audit reads of a row of `agent_run`. Texts are null where the column is NULL. */
 export interface LedgerRow {
   readonly run_id: string;
   readonly runner_id: string | null;
-  /** The status as the host states it; absent where it was erased or withheld. */
+  /** The status as the host states it; absent where it was erased or withheld, or is never written down. */
   readonly status?: string | null;
   readonly created_at: string | null;
   readonly finished_at: string | null;
   readonly authorization: Column;
+  /** What the record does not hold because its format has no place for it (docs/audit.md "What real runs lack"). */
+  readonly unrecorded?: UnrecordedFacts;
+}
+
+export interface UnrecordedFacts {
+  /** How the run stands, as its host sees it. */
+  readonly status: boolean;
+  /** Whether and how it ended: the record just stops. */
+  readonly end: boolean;
+  /** Events of a ledger: the record may hold others alone. */
+  readonly events: boolean;
 }
 
 /** What the audit reads of a row of `agent_run_event`. */

@@ -8,10 +8,11 @@ import { refOf } from "./finding.ts";
 import { type FindingsOptions, RunFindings } from "./findings.ts";
 import { LedgerAudit } from "./langbot-audit.ts";
 import { LedgerFold } from "./langbot-fold.ts";
-import { isCreatedAfter, type LedgerQuery, MAX_CANDIDATES } from "./langbot-query.ts";
+import type { LedgerQuery } from "./langbot-query.ts";
 import { envIssue, noRun } from "./langbot-report.ts";
 import type { LedgerEvent, LedgerRow } from "./langbot-rows.ts";
 import { type AuditedEntries, type AuditHead, type AuditReport, auditReport } from "./report.ts";
+import { RunSelection } from "./run-selection.ts";
 
 const NO_EXPECTATIONS: LedgerQuery = { mode: "strict" };
 
@@ -20,6 +21,7 @@ export class RunAudit {
   readonly #run: string;
   readonly #query: LedgerQuery;
   readonly #context: "log" | "run";
+  readonly #acceptsUnrecorded: boolean;
   readonly #ledger: LedgerAudit;
   readonly #fold: LedgerFold;
   readonly #findings: RunFindings;
@@ -31,6 +33,7 @@ export class RunAudit {
     this.#run = run;
     this.#query = query;
     this.#context = options.context ?? "run";
+    this.#acceptsUnrecorded = options.unrecorded === "accept";
     this.#ledger = new LedgerAudit(query);
     this.#findings = new RunFindings(run, options);
     this.#fold = new LedgerFold(run, {
@@ -63,6 +66,11 @@ export class RunAudit {
     return this.#ledger.hasExpectedCall;
   }
 
+  /** Something was too much to hold: the audit is not complete. */
+  limit(what: string): void {
+    this.#findings.list.limit(what);
+  }
+
   /** The report, to be made once, after the last entry. A run without entries is none. */
   finish(head: AuditHead | null = null): AuditReport {
     if (this.row() === null) return auditReport({ ledger: noRun(this.#query.toolName), head });
@@ -73,8 +81,13 @@ export class RunAudit {
       found.note(
         `${this.#fold.mapped} imported entries hold no row: their own fields were read in its place`,
       );
+    const ledger = this.#ledger.finish();
+    for (const what of this.#ledger.notRecorded) {
+      if (this.#acceptsUnrecorded) found.note(`not recorded, and accepted as that: ${what}`);
+      else found.notRecorded(what);
+    }
     return auditReport({
-      ledger: this.#ledger.finish(),
+      ledger,
       found,
       context: this.#context,
       entries: this.#entries,
@@ -104,24 +117,14 @@ export async function auditSelection(
   newestFirst: AsyncIterable<RunSource> | Iterable<RunSource>,
   options: FindingsOptions = {},
 ): Promise<AuditReport> {
-  let candidates = 0;
+  const selection = new RunSelection(query);
   for await (const source of newestFirst) {
-    if (query.runId !== undefined && !mayBeRun(source.run, query.runId)) continue;
+    if (!selection.mayBe(source.run)) continue;
     const audit = new RunAudit(source.run, query, options);
     for await (const entry of source.entries()) audit.add(entry);
-    const row = audit.row();
-    if (row === null) continue;
-    if (query.runId !== undefined) {
-      if (source.run !== query.runId && row.run_id !== query.runId) continue;
-    } else if (query.toolName !== undefined) {
-      if (!isCreatedAfter(query, row.created_at)) continue;
-      if (!audit.hasExpectedCall) {
-        candidates += 1;
-        if (candidates >= MAX_CANDIDATES) break;
-        continue;
-      }
-    }
-    return audit.finish(source.head ?? null);
+    const look = selection.look(source.run, audit);
+    if (look === "this") return audit.finish(source.head ?? null);
+    if (look === "none") break;
   }
   return auditReport({ ledger: noRun(query.toolName) });
 }
@@ -130,14 +133,3 @@ export async function auditSelection(
 export function refusedAudit(reason: string): AuditReport {
   return auditReport({ ledger: envIssue(reason) });
 }
-
-/**
- * Whether the log's name may be that of the run: the id itself, or what `runseal import langbot` makes of an id that
- * holds other characters than a name may, or is too long: the characters replaced, cut, and a digest behind it.
- */
-export function mayBeRun(run: string, id: string): boolean {
-  return run === id || run.startsWith(`${id.replace(/[^A-Za-z0-9._-]/g, "-").slice(0, MAX_BEFORE_DIGEST)}:`);
-}
-
-/** Characters that the digest leaves of a name (cli/import/names.ts). */
-const MAX_BEFORE_DIGEST = 111;

@@ -1,6 +1,7 @@
 /**
- * An evaluation that a policy is to be asked about: the request, and the run as the policy saw it, rebuilt from the
- * folded run. Lists are made when they are read, so that an evaluation costs the same at any length of the run.
+ * An evaluation that a policy is to be asked about: the request and, in one object with it, the run as the policy saw it,
+ * rebuilt from the folded run. Lists are made when they are read, so that an evaluation costs the same at any length of
+ * the run.
  *
  * @module
  */
@@ -9,12 +10,11 @@ import { PolicyRequest } from "./policy.ts";
 import type { ToolSpec } from "./spec.ts";
 import { approvalAt, type PolicyApproval, type PolicyRun, type PolicyView } from "./view.ts";
 
-export class Asked implements PolicyView {
+export class Asked extends PolicyRequest implements PolicyView {
   readonly evaluation: EvaluationRecord;
   readonly stepIndex: number;
   /** The spec that was recorded; the request has that, or the current one. */
   readonly recordedSpec: ToolSpec;
-  readonly request: PolicyRequest;
   private readonly folded: FoldedRun;
   private readonly created: CreatedRecord;
   private readonly recorded: RecordedView;
@@ -27,12 +27,12 @@ export class Asked implements PolicyView {
     stepIndex: number,
     recordedSpec: ToolSpec,
     spec: ToolSpec,
+    principal: string,
   ) {
-    const { stepId, tool, args } = evaluation;
+    super(folded.runId, evaluation.stepId ?? "", evaluation.tool, spec, evaluation.args, principal);
     this.evaluation = evaluation;
     this.stepIndex = stepIndex;
     this.recordedSpec = recordedSpec;
-    this.request = new PolicyRequest(folded.runId, stepId ?? "", tool, spec, args);
     this.folded = folded;
     this.created = created;
     this.recorded = recorded;

@@ -16,7 +16,7 @@ import { INTERRUPTED_SIDE_EFFECT, isMissing, isTerminal } from "./model.ts";
 import { checkPolicyId, type Policy, type PolicyAnswer } from "./policy.ts";
 import { type RecheckedEvaluation, RecheckReport, type SpecSource } from "./report.ts";
 import { currentTools, SpecBook, type ToolSpec } from "./spec.ts";
-import { canonicalDecision, difference, refusedVerdict } from "./verdict.ts";
+import { canonicalDecision, difference, recordedTexts, refusedVerdict } from "./verdict.ts";
 
 export interface RecheckOptions {
   /** Which spec a request carries; the recorded one unless told. */
@@ -27,6 +27,8 @@ export interface RecheckOptions {
   readonly currentTools?: readonly string[];
   /** Noble unless told. */
   readonly crypto?: Sha256;
+  /** Name of the principal whose log the run is in; "" unless told. */
+  readonly principal?: string;
 }
 
 /** Re-checks under a policy that may answer later. Throws what the policy throws, and what `recheckRunSync` does. */
@@ -71,7 +73,8 @@ export function recheckRunSync(folded: FoldedRun, policy: Policy, options: Reche
   return recheck.report(out);
 }
 
-class Recheck {
+/** One re-check at work: each evaluation is prepared, asked about, compared. */
+export class Recheck {
   readonly #folded: FoldedRun;
   readonly #policy: Policy;
   readonly #source: SpecSource;
@@ -83,7 +86,10 @@ class Recheck {
   readonly #badStep: number;
   readonly #badApproval: number;
   readonly #runHasTextNumbers: boolean;
+  readonly #principal: string;
   readonly #unchecked = new Map<string, string>();
+  /** How often each note came with an answer. */
+  readonly #answerNotes = new Map<string, number>();
   #textNumbers = 0;
   #otherTools = 0;
 
@@ -97,6 +103,7 @@ class Recheck {
     this.#policy = policy;
     this.#source = options.specSource ?? "recorded";
     this.#crypto = options.crypto ?? pureCrypto;
+    this.#principal = options.principal ?? "";
     this.#specs = new SpecBook(options.specs, this.#crypto);
     this.#current = this.#source === "current" ? currentTools(options.currentTools ?? []) : new Map();
     this.#badStep = firstIndex(folded.steps, ({ problem }) => this.#blocks(problem));
@@ -141,13 +148,13 @@ class Recheck {
       spec = current;
     }
     if (evaluation.textNumbers || spec.textNumbers || this.#runHasTextNumbers) this.#textNumbers++;
-    return new Asked(this.#folded, created, evaluation, view, stepIndex, read.spec, spec);
+    return new Asked(this.#folded, created, evaluation, view, stepIndex, read.spec, spec, this.#principal);
   }
 
   ask(asked: Asked): PolicyAnswer | Promise<PolicyAnswer> {
     return this.#policy.decideAgain === undefined
-      ? this.#policy.decide(asked.request, asked)
-      : this.#policy.decideAgain(asked.request, asked, asked.evaluation.decision);
+      ? this.#policy.decide(asked, asked)
+      : this.#policy.decideAgain(asked, asked, asked.evaluation.decision, asked.evaluation);
   }
 
   /** Rows 7 to 11. */
@@ -156,20 +163,34 @@ class Recheck {
     const recorded = evaluation.decision;
     const source = this.#source;
     if (!answer.ok) {
+      if (answer.unanswered === true)
+        return cannot(evaluation, stepIndex, { reason: "no-decision", words: answer.error });
       const words = `policy failed: ${answer.error}`;
       return new Evaluation(evaluation, stepIndex, "different", words, null, source, null, null);
     }
-    const { decision: rechecked, refusal } = canonicalDecision(answer.decision, recorded);
+    if (answer.note !== undefined)
+      this.#answerNotes.set(answer.note, (this.#answerNotes.get(answer.note) ?? 0) + 1);
     const { refused } = evaluation;
+    let rechecked = recordedTexts(answer.decision, recorded);
+    let refusal: string | null = null;
+    if (rechecked === null) ({ decision: rechecked, refusal } = canonicalDecision(answer.decision));
     if (refusal !== null || refused !== null) {
       const { result, detail } = refusedVerdict(refusal, refused, recorded, rechecked);
       return new Evaluation(evaluation, stepIndex, result, detail, rechecked, source, null, null);
     }
-    const words = difference(recorded, rechecked, asked.recordedSpec.text === asked.request.spec.text);
+    const words = difference(recorded, rechecked, asked.recordedSpec.text === asked.spec.text);
     const result = words === null ? "same" : "different";
-    // Kept only where a side has a hash: the request and the view are let go otherwise.
+    // Kept only where a side has a hash: the request and the view are let go.
     const hashed = recorded.outcome === "require_approval" || rechecked.outcome === "require_approval";
-    const compared = hashed ? { asked, rechecked, crypto: this.#crypto } : null;
+    const compared = hashed
+      ? {
+          runId: this.#folded.runId,
+          args: evaluation.args,
+          recordedSpec: asked.recordedSpec.text,
+          spec: asked.spec.text,
+          crypto: this.#crypto,
+        }
+      : null;
     return new Evaluation(evaluation, stepIndex, result, words ?? "", rechecked, source, null, compared);
   }
 
@@ -191,6 +212,7 @@ class Recheck {
     counted(otherCalls, "evaluation(s) name another call than their step decided");
     counted(this.#otherTools, "evaluation(s) were recorded with the spec of another tool");
     counted(repeatedApprovals, "approval request(s) repeat an approval id and were not counted");
+    for (const [note, count] of this.#answerNotes) counted(count, note);
     for (const [tool, why] of this.#unchecked) {
       notes.push(`the arguments of ${tool} were not checked against its current schema: ${why}`);
     }

@@ -174,6 +174,7 @@ export class RunFold {
     this.#steps.evaluated(step, { ...call, problem: call.argsProblem }, decision, record);
     const evaluation: EvaluationDraft = {
       seq: entry.seq,
+      hash: detached(entry.hash),
       stepId: step === null ? null : detached(step),
       stepPlace: -1,
       tool: call.tool,
@@ -288,6 +289,7 @@ export class RunFold {
     const identity = new FieldReader(entry.action).string("policy_id");
     this.#evaluations.push({
       seq: entry.seq,
+      hash: detached(entry.hash),
       stepId: entry.step === null ? null : detached(entry.step),
       stepPlace: -1,
       tool: step.tool,

@@ -65,7 +65,8 @@ export type NotRecheckableReason =
   | "spec-missing"
   | "spec-undecodable"
   | "spec-mismatch"
-  | "text-budget";
+  | "text-budget"
+  | "no-decision";
 
 /** Why a record can't be used: a code to count by, and the words. */
 export interface Problem {
@@ -134,6 +135,8 @@ export interface ApprovalRecord {
 /** One evaluation that the run recorded, or a policy failure in its place. */
 export interface EvaluationRecord {
   readonly seq: number;
+  /** Leaf hash of its entry, hex. */
+  readonly hash: string;
   readonly stepId: string | null;
   /** Place of its step in `FoldedRun.steps`; -1 where it is none of them. */
   readonly stepPlace: number;

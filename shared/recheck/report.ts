@@ -63,11 +63,11 @@ export class RecheckReport {
     this.specSource = fields.specSource;
     this.notes = fields.notes;
     this.evaluations = fields.evaluations;
-    this.identity = identityOf(fields.policyId, fields.evaluations);
-    const count = (result: RecheckResult) => this.evaluations.filter((each) => each.result === result).length;
-    this.differences = count("different");
-    this.rechecked = this.differences + count("same");
-    this.notRecheckable = count("not_recheckable");
+    const counts = countsOf(fields.policyId, fields.evaluations);
+    this.identity = identityOf(fields.policyId, counts);
+    this.differences = counts.different;
+    this.rechecked = counts.different + counts.same;
+    this.notRecheckable = counts.notRecheckable;
   }
 
   /** Nothing re-checked differs. A report that re-checked nothing is the same: see the gates. */
@@ -81,12 +81,35 @@ export class RecheckReport {
   }
 }
 
+interface Counts {
+  same: number;
+  different: number;
+  notRecheckable: number;
+  /** Re-checked evaluations that recorded no identity, and those that recorded another one than was given. */
+  unnamed: number;
+  otherwise: number;
+}
+
+/** Counts in one pass: a report may have 10^5 evaluations. */
+function countsOf(given: string, evaluations: readonly RecheckedEvaluation[]): Counts {
+  const counts: Counts = { same: 0, different: 0, notRecheckable: 0, unnamed: 0, otherwise: 0 };
+  for (const { result, policyId } of evaluations) {
+    if (result === "same") counts.same++;
+    else if (result === "different") counts.different++;
+    else {
+      if (result === "not_recheckable") counts.notRecheckable++;
+      continue;
+    }
+    if (policyId === "") counts.unnamed++;
+    else if (policyId !== given) counts.otherwise++;
+  }
+  return counts;
+}
+
 /** Compares the given identity with those that the re-checked evaluations recorded. */
-function identityOf(given: string, evaluations: readonly RecheckedEvaluation[]): PolicyIdentity {
-  const asked = evaluations.filter(({ result }) => result === "same" || result === "different");
-  if (asked.length === 0 || given === "") return "unknown";
-  if (asked.some(({ policyId }) => policyId === "")) return "unknown";
-  return asked.every(({ policyId }) => policyId === given) ? "unchanged" : "changed";
+function identityOf(given: string, { same, different, unnamed, otherwise }: Counts): PolicyIdentity {
+  if (same + different === 0 || given === "" || unnamed > 0) return "unknown";
+  return otherwise === 0 ? "unchanged" : "changed";
 }
 
 export type GateName = "strict" | "proxy";

@@ -1,5 +1,5 @@
 /**
- * The body of a re-check request: which policy, and which specs.
+ * The body of a re-check request: which policy (policy-document.ts), and which specs.
  *
  *     {"policy": {"rules": {...}}, "specs"?: "recorded" | "current", "tools"?: [spec...]}
  *
@@ -9,14 +9,12 @@
  */
 import { RunsealError } from "../errors.ts";
 import { JsonReader } from "../json/reader.ts";
-import type { Sha256 } from "./hash.ts";
-import type { Policy } from "./policy.ts";
+import { type AskedPolicy, readPolicy } from "./policy-document.ts";
 import type { SpecSource } from "./report.ts";
-import { rulesPolicy } from "./rules.ts";
 import { currentTools as toolsByName } from "./spec.ts";
 
 export interface RecheckRequest {
-  readonly policy: Policy;
+  readonly policy: AskedPolicy;
   readonly specSource: SpecSource;
   /** JSON texts of the tools as they are now: there with `specSource: "current"`, and only then. */
   readonly currentTools?: readonly string[];
@@ -28,48 +26,30 @@ function refuse(message: string, pointer: string): never {
 
 /**
  * Reads the body. Throws `JsonError` for text that is no strict JSON, `RunsealError("recheck-request")` for a body of
- * another shape, `RunsealError("current-tool")` for tools that can't be used, and what `rulesPolicy` throws, with
- * pointers into the body.
+ * another shape, `RunsealError("current-tool")` for tools that can't be used, and what `readPolicy` throws, with
+ * pointers into the body. The policy is not opened yet.
  */
-export function readRecheckRequest(crypto: Sha256, text: string): RecheckRequest {
+export function readRecheckRequest(text: string): RecheckRequest {
   const reader = new JsonReader(text);
   if (reader.peek() !== "object") refuse("the body is not an object", "");
-  let rules: string | null = null;
+  let policy: AskedPolicy | null = null;
   let specSource: SpecSource = "recorded";
   let currentTools: string[] | null = null;
   reader.enterObject();
   for (let key = reader.nextKey(); key !== null; key = reader.nextKey()) {
-    if (key === "policy") rules = readPolicy(reader);
+    if (key === "policy") policy = readPolicy(reader);
     else if (key === "specs") specSource = readSource(reader);
     else if (key === "tools") currentTools = readTools(reader);
     else refuse("a key that a re-check does not have", reader.pointer);
   }
   reader.finish();
-  if (rules === null) refuse("a re-check needs a policy", "/policy");
+  if (policy === null) return refuse("a re-check needs a policy", "/policy");
   if (specSource === "current" && currentTools === null)
     refuse("current specs need the current tools", "/tools");
   if (specSource === "recorded" && currentTools !== null)
     refuse("tools are read with current specs only", "/tools");
-  const policy = within("/policy/rules", () => rulesPolicy(rules, crypto));
   within("/tools", () => toolsByName(currentTools ?? []));
   return currentTools === null ? { policy, specSource } : { policy, specSource, currentTools };
-}
-
-/** `{"engine"?: "rules", "rules": {...}}`: the rules' text. */
-function readPolicy(reader: JsonReader): string {
-  if (reader.peek() !== "object") refuse("a policy is an object", reader.pointer);
-  let rules: string | null = null;
-  reader.enterObject();
-  for (let key = reader.nextKey(); key !== null; key = reader.nextKey()) {
-    if (key === "rules") {
-      rules = reader.readCanonical();
-    } else if (key === "engine") {
-      if (reader.readCanonical() !== '"rules"') refuse("not an engine that is here", reader.pointer);
-    } else {
-      refuse("a key that a policy does not have", reader.pointer);
-    }
-  }
-  return rules ?? refuse("a policy needs its rules", "/policy/rules");
 }
 
 function readSource(reader: JsonReader): SpecSource {
@@ -88,7 +68,7 @@ function readTools(reader: JsonReader): string[] {
 }
 
 /** Runs it with the pointers of its refusals put below `base`. */
-function within<T>(base: string, run: () => T): T {
+export function within<T>(base: string, run: () => T): T {
   try {
     return run();
   } catch (error) {

@@ -34,26 +34,49 @@ export function rulesPolicy(text: string, crypto: Sha256 = pureCrypto): RulesPol
 
 interface Rule {
   readonly sideEffect: string | null;
-  readonly outcome: string | null;
+  /** Null where the class decides. */
+  readonly ruling: Ruling | null;
   readonly denyAlways: boolean;
   readonly denyArguments: readonly string[];
   /** Canonical text. */
   readonly fixed: string | null;
 }
 
-const NO_RULE: Rule = { sideEffect: null, outcome: null, denyAlways: false, denyArguments: [], fixed: null };
+const NO_RULE: Rule = { sideEffect: null, ruling: null, denyAlways: false, denyArguments: [], fixed: null };
 
 type ToolRule = NonNullable<FlatRules["json"]["tools"]>[string];
+
+/** What an outcome comes to: the same answer each time, but for an approval, which quotes the call. */
+class Ruling {
+  readonly outcome: string;
+  readonly reason: string;
+  readonly #plain: PolicyAnswer | null;
+
+  constructor(outcome: string, reason: string) {
+    this.outcome = outcome;
+    this.reason = reason;
+    this.#plain = outcome === "require_approval" ? null : plainDecision(outcome, reason);
+  }
+
+  answer(request: PolicyRequest, fixed: string | null, sideEffect: string): PolicyAnswer {
+    return this.#plain ?? approval(request, fixed, sideEffect, this.reason);
+  }
+}
 
 class FlatPolicy implements RulesPolicy {
   readonly id: string;
   readonly readsView = false as const;
-  readonly #byClass: ReadonlyMap<string, string>;
+  readonly #byClass: ReadonlyMap<string, Ruling>;
   readonly #byTool: ReadonlyMap<string, Rule>;
 
   constructor(parsed: FlatRules, crypto: Sha256) {
     const { json, tree } = parsed;
-    this.#byClass = outcomesByClass(json.side_effects);
+    this.#byClass = new Map(
+      [...outcomesByClass(json.side_effects)].map(([sideEffect, outcome]) => [
+        sideEffect,
+        new Ruling(outcome, `side effect ${sideEffect} is ${outcome} by policy`),
+      ]),
+    );
     this.#byTool = rulesByTool(json.tools ?? {}, tree);
     this.id = json.policy_id ?? flatPolicyId(parsed, crypto);
   }
@@ -68,39 +91,34 @@ class FlatPolicy implements RulesPolicy {
       return plainDecision("deny", reason);
     }
     const sideEffect = rule.sideEffect ?? request.spec.sideEffect;
-    if (rule.outcome !== null) {
-      return answer(
-        request,
-        rule,
-        sideEffect,
-        rule.outcome,
-        `tool ${tool} is ${rule.outcome} by the operator's rule`,
-      );
-    }
-    const outcome = this.#byClass.get(sideEffect);
-    if (outcome === undefined) {
+    const ruling = rule.ruling ?? this.#byClass.get(sideEffect);
+    if (ruling === undefined) {
       return plainDecision("deny", `no policy for side effect ${JSON.stringify(sideEffect)}`);
     }
-    return answer(request, rule, sideEffect, outcome, `side effect ${sideEffect} is ${outcome} by policy`);
+    return ruling.answer(request, rule.fixed, sideEffect);
   }
 }
 
 /** The kind of an approval for a tool whose class is not known. */
 const UNCLASSIFIED = "tool_call";
 
-function answer(
+function approval(
   request: PolicyRequest,
-  rule: Rule,
+  fixedText: string | null,
   sideEffect: string,
-  outcome: string,
   reason: string,
 ): PolicyAnswer {
-  if (outcome !== "require_approval") return plainDecision(outcome, reason);
-  const fixed = rule.fixed === null ? "" : `"fixed":${rule.fixed},`;
+  const fixed = fixedText === null ? "" : `"fixed":${fixedText},`;
   // In canonical form as it is written: the arguments are, and the keys are in order.
   const subject = `{"args":${request.canonicalArgs},${fixed}"tool":${quote(request.tool)}}`;
   const kind = sideEffect === "" ? UNCLASSIFIED : sideEffect;
-  const decision: Decision = { outcome, reason, kind, capability: subject, presentation: subject };
+  const decision: Decision = {
+    outcome: "require_approval",
+    reason,
+    kind,
+    capability: subject,
+    presentation: subject,
+  };
   return { ok: true, decision };
 }
 
@@ -127,7 +145,10 @@ function rulesByTool(tools: Readonly<Record<string, ToolRule>>, tree: JsonValue)
     }
     out.set(offered, {
       sideEffect: rule.side_effect ?? null,
-      outcome: rule.outcome ?? null,
+      ruling:
+        rule.outcome === undefined
+          ? null
+          : new Ruling(rule.outcome, `tool ${offered} is ${rule.outcome} by the operator's rule`),
       denyAlways: rule.deny === true,
       denyArguments: Array.isArray(rule.deny) ? rule.deny : [],
       fixed: fixedText(tree, "tools", name, "fixed"),

@@ -23,7 +23,8 @@ export function reportText(report: RecheckReport): string {
   return `${lines.join("\n")}\n`;
 }
 
-function identityWords({ identity, policyId, evaluations }: RecheckReport): string {
+/** What is said of the policy's identity; the identities in it are made safe to show. */
+export function identityWords({ identity, policyId, evaluations }: RecheckReport): string {
   if (identity === "unknown") return "policy identity unknown";
   if (identity === "unchanged") return `policy unchanged: "${shown(policyId)}"`;
   const recorded = new Set<string>();
@@ -43,12 +44,15 @@ const MARKS = {
 } as const;
 
 function evaluationLine(evaluation: RecheckedEvaluation): string {
-  const { result, stepIndex, seq, tool, onResume, detail } = evaluation;
+  const { result, stepIndex, seq, tool, onResume } = evaluation;
   const name = (shown(tool) || "-") + (onResume ? " (on resume)" : "");
-  return `${MARKS[result]} step ${stepIndex} seq ${seq} ${name}: ${outcomeWords(evaluation, shown(detail))}`;
+  return `${MARKS[result]} step ${stepIndex} seq ${seq} ${name}: ${outcomeWords(evaluation)}`;
 }
 
-function outcomeWords({ result, recorded, rechecked }: RecheckedEvaluation, detail: string): string {
+/** What became of an evaluation, in words that are safe to show. */
+export function outcomeWords(evaluation: RecheckedEvaluation): string {
+  const { result, recorded, rechecked } = evaluation;
+  const detail = shown(evaluation.detail);
   const before = shown(recorded.outcome);
   if (result === "same") return detail === "" ? before : `${before}: ${detail}`;
   if (result !== "different") return detail;

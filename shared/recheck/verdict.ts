@@ -9,16 +9,28 @@ import type { Decision } from "./model.ts";
 import { refusalOf } from "./policy.ts";
 
 /**
- * The answer with its JSON in canonical form, and why it would be refused. Text that equals what was recorded is
- * canonical already, and so is not read again.
+ * The answer with the recorded texts in place of equal ones, so that a report keeps nothing that is there already; null
+ * where its texts are others. What equals a recorded text is canonical, and so is not read again.
  */
-export function canonicalDecision(
-  answer: Decision,
-  recorded: Decision,
-): { readonly decision: Decision; readonly refusal: string | null } {
-  if (answer.capability === recorded.capability && answer.presentation === recorded.presentation) {
-    return { decision: answer, refusal: null };
-  }
+export function recordedTexts(answer: Decision, recorded: Decision): Decision | null {
+  const { outcome, reason, kind, capability, presentation } = answer;
+  if (capability !== recorded.capability || presentation !== recorded.presentation) return null;
+  if (capability === null && presentation === null) return answer;
+  if (outcome === recorded.outcome && reason === recorded.reason && kind === recorded.kind) return recorded;
+  return {
+    outcome,
+    reason,
+    kind,
+    capability: recorded.capability,
+    presentation: recorded.presentation,
+  };
+}
+
+/** The answer with its JSON in canonical form, and why it would be refused. */
+export function canonicalDecision(answer: Decision): {
+  readonly decision: Decision;
+  readonly refusal: string | null;
+} {
   const refusal = refusalOf(answer);
   const shown = (text: string | null) => {
     if (text === null || text.trim() === "") return null;

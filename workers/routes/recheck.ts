@@ -4,33 +4,41 @@
  * @module
  */
 import { z } from "zod";
+import type { HeadView } from "../../durable-objects/principal-log/types.ts";
 import { nativeCrypto } from "../../native/crypto.ts";
-import { Head, OpaqueId, PrincipalName } from "../../shared/api/schemas.ts";
-import { fromBase64 } from "../../shared/bytes.ts";
-import { decodeLeaf } from "../../shared/entry/decode-leaf.ts";
-import { viewOf } from "../../shared/entry/to-view.ts";
-import { RunsealError } from "../../shared/errors.ts";
+import { Hash, Head, HexId, OpaqueId, PrincipalName } from "../../shared/api/schemas.ts";
 import { decodeUtf8 } from "../../shared/json/utf8.ts";
 import { recheckRun } from "../../shared/recheck/compare.ts";
-import { RunFold } from "../../shared/recheck/fold.ts";
+import { isDecisions } from "../../shared/recheck/decisions.ts";
+import { RECHECK_FORMATS } from "../../shared/recheck/format-report.ts";
 import type { FoldedRun } from "../../shared/recheck/model.ts";
-import { passesGate, reportJson } from "../../shared/recheck/report.ts";
+import type { Policy } from "../../shared/recheck/policy.ts";
+import { ENGINES } from "../../shared/recheck/policy-document.ts";
+import { type RecheckReport, reportJson } from "../../shared/recheck/report.ts";
 import { readRecheckRequest } from "../../shared/recheck/request.ts";
-import { reportText } from "../../shared/recheck/text.ts";
-import type { Env } from "../env.ts";
 import { readBody } from "../http/body.ts";
 import { headOut } from "../http/head.ts";
+import { idempotencyKey } from "../http/idempotency.ts";
 import { Problem } from "../http/problem.ts";
 import type { Route } from "../http/route.ts";
-import { jsonText, plain, tenantRoute } from "../http/route.ts";
-import { queryLog } from "../index-db/entries.ts";
-import type { OpenLog } from "../logs/open-log.ts";
+import { tenantRoute } from "../http/route.ts";
 import { openLog, refusal } from "../logs/open-log.ts";
-import { barrier, indexSession, logIdOf, requireIndexed } from "../logs/read.ts";
+import { openPolicy, policyProblem, usedPolicy } from "../policies/engine.ts";
+import { storeRunReport } from "../rechecks/store-run-report.ts";
+import { foldRun } from "../runs/fold-run.ts";
+import { readSpecs } from "../runs/read-specs.ts";
+import { recheckAnswer } from "../runs/recheck-answer.ts";
+import { Verified, verifyRun } from "../runs/verify-run.ts";
+import { PolicySource } from "./policies.ts";
 
 const MAX_RECHECK_BODY = 4 * 1024 * 1024;
-const PAGE = 500;
 
+/** A policy of the request's own, a stored one, or decisions that were made elsewhere. */
+export const AskedPolicy = PolicySource.extend({
+  name: OpaqueId.optional().describe("a stored policy"),
+  version: z.int().min(1).optional().describe("with name: the latest version unless told"),
+  decisions: z.array(z.record(z.string(), z.unknown())).optional(),
+});
 const Decision = z.looseObject({ outcome: z.string() });
 export const RecheckAnswer = z.object({
   run_id: z.string(),
@@ -57,40 +65,27 @@ export const RecheckAnswer = z.object({
   not_recheckable: z.int(),
   complete: z.boolean(),
   gate: z.object({ name: z.enum(["strict", "proxy"]), passed: z.boolean() }).optional(),
+  policy: z
+    .object({
+      engine: z.enum([...ENGINES, "decisions"]),
+      hash: Hash.optional().describe("SHA-256 of the policy's canonical JSON"),
+      name: OpaqueId.optional(),
+      version: z.int().optional(),
+    })
+    .describe("the policy that was used: engine, content, and the stored version"),
+  verified: Verified.optional().describe("with verified=true: the range that the run was read from"),
   head: Head.describe("the signed head that covers the entries read"),
+  stored: z
+    .object({
+      id: HexId,
+      report_hash: Hash.describe(
+        "SHA-256 of the stored report, which is the answer without `stored` and `gate`",
+      ),
+      entry: z.object({ principal: PrincipalName, id: OpaqueId }),
+    })
+    .optional()
+    .describe("with store=true: what GET /v1/rechecks/{id}/report finds it by"),
 });
-
-/** Reads the run's entries in order into the fold. Throws 404 and 503 problems. */
-async function foldRun(env: Env, log: OpenLog, run: string, keepViews: boolean): Promise<FoldedRun> {
-  const size = await barrier(log);
-  const fold = new RunFold(run, { keepViews });
-  let entries = 0;
-  for (let after = 0; ; ) {
-    const page = await queryLog(indexSession(env), logIdOf(log), { run, to: size }, after, PAGE);
-    await requireIndexed(log, page.indexed, size);
-    for (const row of page.rows) fold.add(viewOf(decodeLeaf(fromBase64(row.leaf)), row.hash, row.content));
-    entries += page.rows.length;
-    const last = page.rows.at(-1);
-    if (!page.more || last === undefined) break;
-    after = last.seq;
-  }
-  if (entries === 0) throw new Problem("not-found");
-  return fold.finish();
-}
-
-async function readSpecs(
-  env: Env,
-  tenant: string,
-  hashes: readonly string[],
-): Promise<ReadonlyMap<string, string>> {
-  if (hashes.length === 0) return new Map();
-  const { results } = await env.DB.prepare(
-    "SELECT hash, spec FROM tool_specs WHERE tenant = ?1 AND hash IN (SELECT value FROM json_each(?2))",
-  )
-    .bind(tenant, JSON.stringify(hashes))
-    .all<{ hash: string; spec: string }>();
-  return new Map(results.map(({ hash, spec }) => [hash, spec]));
-}
 
 const recheck = tenantRoute(
   {
@@ -101,15 +96,23 @@ const recheck = tenantRoute(
     scope: "recheck",
     summary: "What another policy would have decided on a recorded run",
     description:
-      'The body names the policy: {"policy": {"rules": {...}}}. With gate=strict or gate=proxy a failed gate is a 409 with the report in it.',
+      'The body has the policy, or its name: {"policy": {"rules": {...}}}, {"policy": {"name": "...", "version": 2}}. With gate=strict or gate=proxy a failed gate is a 409 with the report in it.',
     params: z.object({ p: PrincipalName, run: OpaqueId }),
     query: z.object({
       gate: z.enum(["strict", "proxy"]).optional(),
-      format: z.enum(["json", "text"]).default("json"),
+      format: z.enum(RECHECK_FORMATS).default("json"),
+      verified: z
+        .enum(["true", "false"])
+        .default("false")
+        .describe("verify the range that the run is read from first; a broken log passes no gate"),
+      store: z
+        .enum(["true", "false"])
+        .default("false")
+        .describe("store the report, record it on the system log, and answer its id"),
     }),
     rawBody: {
       schema: z.object({
-        policy: z.object({ rules: z.record(z.string(), z.unknown()) }),
+        policy: AskedPolicy,
         specs: z.enum(["recorded", "current"]).optional(),
         tools: z.array(z.record(z.string(), z.unknown())).optional().describe("with specs: current"),
       }),
@@ -118,38 +121,98 @@ const recheck = tenantRoute(
     },
     answers: { 200: { description: "the report", schema: RecheckAnswer } },
   },
-  async ({ request, env, caller, params, query }) => {
+  async ({ request, env, caller, params, query, requestId }) => {
     const asked = await readRequest(request);
     const log = await openLog(env, caller, params.p);
-    const folded = await foldRun(env, log, params.run, asked.policy.readsView !== false);
-    const outcome = await log.stub.head(log.identity, log.epoch);
-    if (!outcome.ok) throw refusal(outcome);
-    const specs = await readSpecs(env, caller.tenant.id, folded.specHashes);
-    const report = await recheckRun(folded, asked.policy, {
-      crypto: nativeCrypto,
-      specSource: asked.specSource,
-      specs: (hash) => specs.get(hash),
-      ...(asked.currentTools === undefined ? {} : { currentTools: asked.currentTools }),
+    const verified = query.verified === "true" ? await verifyRun(env, log, params.run) : undefined;
+    // A run that is not there is the fold's to answer.
+    const range = verified ?? undefined;
+    const opened = await openPolicy(env, caller.tenant.id, asked.policy);
+    const { policy } = opened;
+    let report: RecheckReport;
+    let head: HeadView;
+    let specHashes: readonly string[];
+    try {
+      const folded = await readable(foldRun(env, log, params.run, policy.readsView !== false), {
+        gate: query.gate,
+        range,
+      });
+      checkDecisions(policy, folded);
+      const outcome = await log.stub.head(log.identity, log.epoch);
+      if (!outcome.ok) throw refusal(outcome);
+      head = outcome.head;
+      specHashes = folded.specHashes;
+      const specs = await readSpecs(env, caller.tenant.id, specHashes);
+      report = await recheckRun(folded, policy, {
+        crypto: nativeCrypto,
+        principal: params.p,
+        specSource: asked.specSource,
+        specs: (hash) => specs.get(hash),
+        ...(asked.currentTools === undefined ? {} : { currentTools: asked.currentTools }),
+      });
+    } finally {
+      opened.close();
+    }
+    const added = JSON.stringify({
+      policy: usedPolicy(opened),
+      ...(range === undefined ? {} : { verified: range }),
+      head: headOut(head),
     });
-    const passed = query.gate === undefined ? undefined : passesGate(query.gate, [report]);
-    const gate = passed === undefined ? "" : `,"gate":{"name":"${query.gate}","passed":${passed}}`;
-    const text = `${reportJson(report).slice(0, -1)}${gate},"head":${JSON.stringify(headOut(outcome.head))}}`;
-    if (passed === false)
-      throw new Problem("gate-failed", { members: { report: JSON.parse(text) as unknown } });
-    return query.format === "text" ? plain(`${reportText(report)}\n`) : jsonText(text);
+    let text = `${reportJson(report).slice(0, -1)},${added.slice(1)}`;
+    if (query.store === "true") {
+      const key = idempotencyKey(request);
+      const kept = { key, asked, opened, log: log.identity, head, specHashes, report, text };
+      const { text: first, stored } = await storeRunReport(env, caller, kept);
+      text = `${first.slice(0, -1)},"stored":${JSON.stringify(stored)}}`;
+    }
+    const { gate, format } = query;
+    return recheckAnswer({
+      report,
+      text,
+      principal: params.p,
+      gate,
+      format,
+      head,
+      verified: range,
+      requestId,
+    });
   },
 );
+
+/** What can't be read any more of a range that is broken passes no gate; without one it is a 503, with the range. */
+async function readable<T>(
+  reading: Promise<T>,
+  { gate, range }: { gate: string | undefined; range: Verified | undefined },
+): Promise<T> {
+  try {
+    return await reading;
+  } catch (error) {
+    const isConflict = error instanceof Problem && error.code === "index-conflict";
+    if (!isConflict || range === undefined || range.verdict === "intact") throw error;
+    const members = { verified: range };
+    throw gate === undefined
+      ? new Problem("index-conflict", { ...error.options, members })
+      : new Problem("gate-failed", { detail: "the log is broken: the run can't be read from it", members });
+  }
+}
 
 async function readRequest(request: Request): Promise<ReturnType<typeof readRecheckRequest>> {
   const { text, ok } = decodeUtf8(await readBody(request, MAX_RECHECK_BODY));
   if (!ok) throw new Problem("json-syntax", { pointer: "", detail: "the body is not UTF-8" });
   try {
-    return readRecheckRequest(nativeCrypto, text);
+    return readRecheckRequest(text);
   } catch (error) {
-    if (!(error instanceof RunsealError)) throw error;
-    if (error.code === "json-syntax")
-      throw new Problem("json-syntax", { pointer: error.pointer ?? "", detail: error.message });
-    throw new Problem("invalid-policy", { pointer: error.pointer ?? "/policy", detail: error.message });
+    throw policyProblem(error);
+  }
+}
+
+/** Decisions have to be for evaluations of the run. Throws a 422 problem with the pointer of one that is not. */
+function checkDecisions(policy: Policy, folded: FoldedRun): void {
+  if (!isDecisions(policy)) return;
+  try {
+    policy.checkRun(folded);
+  } catch (error) {
+    throw policyProblem(error);
   }
 }
 

@@ -2,13 +2,8 @@ import { describe, expect, it } from "vitest";
 import { auditLedger } from "../../../shared/audit/langbot-audit.ts";
 import { type LedgerArguments, ledgerQuery } from "../../../shared/audit/langbot-query.ts";
 import { ledgerRuns } from "../../../shared/audit/langbot-rows.ts";
-import {
-  auditSelection,
-  mayBeRun,
-  RunAudit,
-  type RunSource,
-  refusedAudit,
-} from "../../../shared/audit/run-audit.ts";
+import { auditSelection, RunAudit, type RunSource, refusedAudit } from "../../../shared/audit/run-audit.ts";
+import { mayBeRun } from "../../../shared/audit/run-selection.ts";
 import { TestLog } from "./support.ts";
 
 /** Runs 1 to `count`, a minute apart; each calls `tool<n>`, with its number as the parameter. */
