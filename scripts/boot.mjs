@@ -2,7 +2,7 @@
  * The one entry of the npm scripts. It runs on bare Node 20 with nothing installed: installs what is missing, picks a
  * Node that runs TypeScript, and hands over.
  *
- * Usage: node scripts/boot.mjs start|demo|test|bench|build [arguments]
+ * Usage: node scripts/boot.mjs start|demo|test|bench|soak|build [arguments]
  *
  * @module
  */
@@ -22,6 +22,7 @@ const COMMANDS = {
   demo: { file: "cli/serve/main.ts", before: ["demo"] },
   test: { file: "scripts/test.ts", before: [] },
   bench: { file: "bench/main.ts", before: [] },
+  soak: { file: "scripts/soak.ts", before: [] },
   build: { file: "scripts/build.ts", before: [] },
 };
 
