@@ -6,11 +6,16 @@
 import { ProblemError } from "../sdk/client.ts";
 import type { Command, ExitCode } from "./command.ts";
 import { EXIT, helpOf, parse, UsageError } from "./command.ts";
+import { auditCommand } from "./commands/audit.ts";
+import { evaluationsCommand } from "./commands/evaluations.ts";
 import { exportCommand } from "./commands/export.ts";
 import { headCommand } from "./commands/head.ts";
 import { importCommand } from "./commands/import.ts";
 import { keysCommand } from "./commands/keys.ts";
+import { policyCommand } from "./commands/policy.ts";
+import { rebuildIndexCommand } from "./commands/rebuild-index.ts";
 import { recheckCommand } from "./commands/recheck.ts";
+import { rechecksCommand } from "./commands/rechecks.ts";
 import { sendCommand } from "./commands/send.ts";
 import { verifyCommand } from "./commands/verify.ts";
 
@@ -19,9 +24,14 @@ const COMMANDS: readonly Command[] = [
   importCommand,
   headCommand,
   verifyCommand,
+  auditCommand,
   recheckCommand,
+  rechecksCommand,
+  evaluationsCommand,
+  policyCommand,
   exportCommand,
   keysCommand,
+  rebuildIndexCommand,
 ];
 
 function overview(): string {

@@ -9,6 +9,7 @@
  */
 import type { z } from "zod";
 import type {
+  Admitted,
   AppendAnswer,
   EntryIn,
   Head,
@@ -40,13 +41,16 @@ export class ProblemError extends Error {
   /** The problem's `type`, stable; `urn:runseal:problem:unavailable` where no answer came. */
   readonly type: string;
   readonly problem: Readonly<Record<string, unknown>>;
+  /** Seconds after which the service asks to be tried again; null where it does not say. */
+  readonly retryAfter: number | null;
 
-  constructor(status: number, problem: Readonly<Record<string, unknown>>) {
+  constructor(status: number, problem: Readonly<Record<string, unknown>>, retryAfter: number | null = null) {
     const detail = typeof problem.detail === "string" ? `: ${problem.detail}` : "";
     const pointer =
       typeof problem.pointer === "string" && problem.pointer !== "" ? ` (at ${problem.pointer})` : "";
     super(`${String(problem.title ?? `HTTP ${status}`)}${detail}${pointer}`);
     this.status = status;
+    this.retryAfter = retryAfter;
     this.type = String(problem.type ?? "about:blank");
     this.problem = problem;
   }
@@ -125,7 +129,8 @@ export class RunsealClient {
         await pause(attempt, response.headers.get("retry-after"));
         continue;
       }
-      throw new ProblemError(response.status, await problemOf(response));
+      const retryAfter = secondsOf(response.headers.get("retry-after"));
+      throw new ProblemError(response.status, await problemOf(response), retryAfter);
     }
   }
 
@@ -169,6 +174,21 @@ export class RunsealClient {
     return (await response.json()) as Append;
   }
 
+  /**
+   * Writes an entry ahead of the act that it names. Resolves only where it is durable; whatever else happens, the act is
+   * not admitted.
+   *
+   * @throws `ProblemError`; also where the answer says anything but that the act is admitted
+   */
+  async admit(principal: string, entry: Entry): Promise<z.infer<typeof Admitted>> {
+    const response = await this.request("POST", `${logPath(principal)}/admit`, {
+      body: withId(JSON.stringify(entry)),
+    });
+    const answer = (await response.json()) as Partial<z.infer<typeof Admitted>>;
+    if (answer.admitted !== true) throw new ProblemError(response.status, { title: "not admitted" });
+    return answer as z.infer<typeof Admitted>;
+  }
+
   head(principal: string): Promise<HeadAnswer> {
     return this.json("GET", `${logPath(principal)}/head`);
   }
@@ -188,16 +208,44 @@ export class RunsealClient {
     return this.json("GET", `${logPath(principal)}/verify?${query}`);
   }
 
-  /** The bundle as a stream of NDJSON. */
+  /** Erases values; the same again answers how far that is (docs/privacy.md). */
+  erase(principal: string, erasure: Erasure): Promise<ErasureState> {
+    return this.json("POST", `${logPath(principal)}/erasures`, erasure);
+  }
+
+  /**
+   * The bundle as a stream of NDJSON, with all values, none (`content: false`), or those that `disclose` names, as
+   * `section.name` with commas between.
+   */
   async export(
     principal: string,
-    range: { from?: number; to?: number; content?: boolean } = {},
+    range: { from?: number; to?: number; content?: boolean; disclose?: string; recipient?: string } = {},
   ): Promise<Response> {
     const query = new URLSearchParams();
     for (const [name, value] of Object.entries(range))
       if (value !== undefined) query.set(name, String(value));
     return this.request("GET", `${logPath(principal)}/export?${query}`);
   }
+}
+
+export interface Erasure {
+  readonly seq?: number;
+  readonly from?: number;
+  readonly to?: number;
+  readonly ids?: readonly string[];
+  /** As `section.name`; all without it. */
+  readonly fields?: readonly string[];
+  readonly reason: string;
+}
+
+export interface ErasureState {
+  readonly id: string;
+  readonly entries: number;
+  readonly done: readonly string[];
+  /** Done later, as soon as it can be. */
+  readonly pending: readonly string[];
+  /** RFC 3339. */
+  readonly recoverable_until: string | null;
 }
 
 export interface AppendOptions {
@@ -221,6 +269,13 @@ async function problemOf(response: Response): Promise<Record<string, unknown>> {
     // Not ours: a proxy's page, perhaps.
   }
   return { title: `HTTP ${response.status}` };
+}
+
+/** Retry-After in seconds, from a number or a date (RFC 9110 section 10.2.3); null where there is none. */
+function secondsOf(header: string | null): number | null {
+  if (header === null) return null;
+  const seconds = /^\d+$/.test(header.trim()) ? Number(header) : (Date.parse(header) - Date.now()) / 1000;
+  return Number.isFinite(seconds) ? Math.max(0, seconds) : null;
 }
 
 /** Backs off: what the server asks for, or twice as long each time, with a part by chance so that clients spread. */

@@ -9,7 +9,9 @@ import type { Env } from "./env.ts";
 export { HeadLog } from "../durable-objects/head-log/head-log.ts";
 export { KeyRegistry } from "../durable-objects/key-registry/key-registry.ts";
 export { PrincipalLog } from "../durable-objects/principal-log/principal-log.ts";
+export { RecheckJob } from "../durable-objects/recheck-job/recheck-job.ts";
 export { TenantDirectory } from "../durable-objects/tenant-directory/tenant-directory.ts";
+export { Witness } from "../durable-objects/witness/witness.ts";
 
 const app = createApp();
 

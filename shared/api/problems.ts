@@ -44,6 +44,16 @@ export const PROBLEMS = {
     "Not found",
     "There is none, or it is another tenant's or outside the key's principals: these look the same.",
   ),
+  "untrusted-checkpoint": problem(
+    403,
+    "No trusted key signed the checkpoint",
+    "The witness knows the log, and none of the checkpoint's signatures verifies under its keys.",
+  ),
+  "unknown-log": problem(
+    404,
+    "The witness does not know the log",
+    "The operator of the witness adds logs with `PUT /v1/witnessed-logs`.",
+  ),
   "method-not-allowed": problem(405, "Method not allowed", "See `Allow`."),
   conflict: problem(
     409,
@@ -59,6 +69,21 @@ export const PROBLEMS = {
     409,
     "The recheck's gate failed",
     "The report is in `report`: it says which evaluations differ, or why none could be re-checked.",
+  ),
+  "recheck-unfinished": problem(
+    409,
+    "The re-check is not at its end",
+    "Its report is stored at its end. `GET /v1/rechecks/{id}?wait=30` waits for it.",
+  ),
+  "log-not-stopped": problem(
+    409,
+    "The log is not stopped",
+    "Only a stopped log can be recovered: `detail` says how it stands.",
+  ),
+  "anchor-rejected": problem(
+    409,
+    "The head does not become an anchor",
+    "`reason` says why: it is no head, of another log, not signed by it, or contradicts it. The last anchor stays.",
   ),
   "registry-moved": problem(
     409,
@@ -82,8 +107,18 @@ export const PROBLEMS = {
   ),
   "policy-exists": problem(
     409,
-    "The policy's version exists with another content",
+    "The policy's version exists, or is not the next one",
     "A version never changes. Put the policy again without a version, or with the next one.",
+  ),
+  "inconsistent-checkpoint": problem(
+    422,
+    "The consistency proof does not hold",
+    "The checkpoint does not go on from the one that the witness cosigned last.",
+  ),
+  "idempotency-in-flight": problem(
+    409,
+    "A request with this Idempotency-Key is being answered",
+    "Send it again after the time that Retry-After names: it then gets the first one's answer.",
   ),
   "batch-too-large": problem(
     413,
@@ -109,6 +144,11 @@ export const PROBLEMS = {
     422,
     "The Idempotency-Key was used for another request",
     "Use a new key for a new request.",
+  ),
+  "engine-disabled": problem(
+    422,
+    "The policy's engine does not run here",
+    "The service has no sandboxes for `module` policies (docs/policies.md). Run the policy yourself and send `decisions`.",
   ),
   "invalid-policy": problem(422, "The policy can't be used", "`pointer` names the place."),
   "invalid-bundle": problem(422, "The bundle can't be read", "Send the NDJSON of an export, whole."),
@@ -156,6 +196,26 @@ export const PROBLEMS = {
     "Refused with the rest of its atomic batch",
     "Mend the entries that have a reason of their own, or send without `atomic`.",
   ),
+  "rate-limited": problem(
+    429,
+    "Too many entries in this minute",
+    "Nothing of the request was stored. Send it again after the time that Retry-After names; `RateLimit` says what is left.",
+  ),
+  "quota-exceeded": problem(
+    429,
+    "A quota is used up",
+    "Nothing of the request was stored. `detail` names the quota: bytes a day, or principals. docs/limits.md says who can raise it.",
+  ),
+  "idempotency-full": problem(
+    503,
+    "The log remembers as many Idempotency-Keys as it can",
+    "None is forgotten before its 24 hours are over. Send without the header, each entry with an id of its own.",
+  ),
+  "too-many-rechecks": problem(
+    429,
+    "Too many re-checks of the tenant are at work",
+    "At most 20 at a time. Retry after the time that Retry-After names, or cancel one.",
+  ),
   "outbox-full": problem(
     503,
     "The log's outbox is full",
@@ -178,6 +238,11 @@ export const PROBLEMS = {
     503,
     "The log is stopped",
     "Its storage and its mirror contradict each other. The operator's runbook is docs/operate.md.",
+  ),
+  "log-refilling": problem(
+    503,
+    "The log takes back what its storage lost",
+    "Its storage was set back; its entries come from the mirror and the index. Retry; docs/operate.md has the runbook.",
   ),
   "registry-unavailable": problem(
     503,

@@ -7,6 +7,7 @@
 import { z } from "zod";
 import { REPORTERS } from "../entry/leaf.ts";
 import { MANAGED_ROLES, OPEN_ROLES } from "../registry/record.ts";
+import { LimitsIn, LimitsOut } from "./limits.ts";
 import { SCOPES } from "./scopes.ts";
 
 const hex = (bytes: number) =>
@@ -97,6 +98,17 @@ export const AppendAnswer = z.object({
   mirrored_size: z.int().min(0),
 });
 
+/** Only this admits an act. */
+export const Admitted = z.object({
+  admitted: z.literal(true),
+  id: OpaqueId,
+  seq: Seq,
+  hash: Hash,
+  status: z.enum(["stored", "seen"]),
+  head: Head,
+  mirrored_size: z.int().min(0),
+});
+
 export const EntryOut = z.looseObject({
   seq: Seq,
   hash: Hash,
@@ -155,6 +167,22 @@ export const VerifyReport = z.object({
     .optional(),
   trusted: z.array(z.string()),
   not_checked: z.array(z.string()).optional(),
+  freshness: z
+    .object({
+      listed: z
+        .object({ size: Seq, time: z.string(), index: z.int().min(0), tenant_log_size: z.int().min(1) })
+        .nullable()
+        .describe("the last list of heads in the bundle that names the log"),
+      witnessed: z.array(
+        z.object({
+          witness: z.string(),
+          time: z.string(),
+          size: Seq.nullable().describe("entries that were there by then; null: the list is not covered"),
+        }),
+      ),
+    })
+    .optional()
+    .describe("how old the head is; absent where the bundle shows nothing of it"),
   pinned: z.boolean().optional(),
   verified_by: z.string(),
   next: z.int().optional().describe("where to go on: `from` of the next request"),
@@ -164,6 +192,7 @@ export type VerifyReport = z.infer<typeof VerifyReport>;
 export const TenantIn = z.strictObject({
   name: z.string().min(1).max(200),
   recovery_key: hex(32).optional().describe("public key of the offline recovery key; bound now or never"),
+  limits: LimitsIn.optional(),
   recovery_signature: hex(64).optional().describe("the recovery key's signature over genesis, as drafted"),
 });
 export const TenantAnswer = z.object({
@@ -179,12 +208,14 @@ export const ApiKeyIn = z.strictObject({
     .array(z.union([z.literal("*"), PrincipalName]))
     .min(1)
     .max(1000),
+  limits: LimitsIn.optional().describe("beside the tenant's, for what this key does"),
 });
 export const ApiKeyOut = z.object({
   id: HexId,
   name: z.string(),
   scopes: z.array(z.string()),
   principals: z.array(z.string()),
+  limits: LimitsOut.nullable(),
   created_at: Time,
   revoked_at: Time.nullable(),
 });

@@ -10,6 +10,7 @@ import {
   count,
   entryRef,
   type FieldTable,
+  HASH,
   hash,
   headRef,
   json,
@@ -19,6 +20,7 @@ import {
   optional,
   positive,
   required,
+  SEQ,
   seq,
   text,
   time,
@@ -51,6 +53,11 @@ const RANGE: FieldTable = {
   from: required(seq, "the first sequence number"),
   to: required(seq, "the last sequence number"),
 };
+
+const seqs = optional(
+  typed("list", z.array(z.int().min(1)).min(1)),
+  "the entries, where they are not all from the first to the last",
+);
 
 export const SERVICE_KINDS = kinds(
   "service",
@@ -103,6 +110,36 @@ export const SERVICE_KINDS = kinds(
         by,
       },
     },
+    "policy.rechecked": {
+      description: "Recorded runs were re-checked under a policy, and the report was stored.",
+      action: {
+        job: required(label, "the re-check's id"),
+        status: required(
+          oneOf("complete", "budget-exhausted", "cancelled", "failed"),
+          "how it ended: only `complete` covers its whole selection",
+        ),
+        report_hash: required(hash, "SHA-256 of the report"),
+        engine: required(label, "rules, cedar, module or decisions"),
+        policy_id: optional(label, "the policy's identity"),
+        policy_hash: optional(hash, "SHA-256 of the policy"),
+        policy_name: optional(label, "the stored policy's name"),
+        policy_version: optional(positive, "its version"),
+        spec_source: required(oneOf("recorded", "current"), "the tool specs that requests carried"),
+        heads: required(
+          typed("list", z.array(z.strictObject({ log_id: HASH, size: SEQ, root: HASH }))),
+          "the heads that cover what was read, at most 100; the report has them all",
+        ),
+        logs: required(count, "the logs that were read"),
+        runs: required(count, "the runs that were re-checked"),
+        failed_runs: required(count, "the runs that could not be"),
+        evaluated: required(count, "the evaluations that were looked at"),
+        same: required(count, "those that came out the same"),
+        different: required(count, "those that differ"),
+        new_allows: required(count, "those of them that are allowed now and were not"),
+        not_recheckable: required(count, "those that could not be re-checked"),
+        by,
+      },
+    },
     "retention.changed": {
       description: "How long content is kept was changed.",
       action: {
@@ -131,12 +168,19 @@ export const SERVICE_KINDS = kinds(
     },
     "erasure.requested": {
       description: "Somebody asked for content to be erased.",
-      action: { ...RANGE, fields: optional(labels, "the fields, as section.name; absent: all"), by, reason },
+      action: {
+        ...RANGE,
+        seqs,
+        fields: optional(labels, "the fields, as section.name; absent: all"),
+        by,
+        reason,
+      },
     },
     "erasure.done": {
       description: "Content was erased: its key and its columns are deleted. The log still verifies.",
       action: {
         ...RANGE,
+        seqs,
         fields: optional(labels, "the fields, as section.name; absent: all"),
         count: optional(count, "the entries that lost content"),
         recoverable_until: optional(time, "until when point-in-time recovery could bring it back"),
@@ -157,6 +201,17 @@ export const SERVICE_KINDS = kinds(
         by,
       },
     },
+    "log.anchored": {
+      description: "A head of a log is kept elsewhere, as a holder of the scope anchor says.",
+      action: {
+        log_id: required(hash, "the log; of the tenant's log of heads, the registry id"),
+        size: required(positive, "the head's size"),
+        checkpoint_hash: required(hash, "SHA-256 of the checkpoint that is kept"),
+        where: required(text, "where it is kept, in the asker's words"),
+        receipt_hash: optional(hash, "SHA-256 of what was got for it there"),
+        by,
+      },
+    },
     "log.stopped": {
       description: "A log was stopped: what is stored contradicts a head that was mirrored.",
       action: {
@@ -164,6 +219,19 @@ export const SERVICE_KINDS = kinds(
         reason: required(label, "what was found"),
         stored_head: optional(headRef, "the head that the storage gives"),
         mirrored_head: optional(headRef, "the head that was mirrored"),
+      },
+    },
+    "log.refilled": {
+      description:
+        "A log whose storage was set back took its entries from the mirror and the index, and verified them.",
+      action: {
+        ...LOG,
+        from: required(seq, "the first entry that it took"),
+        to: required(seq, "the last one"),
+        without_content: optional(count, "entries that came without their values"),
+        stored_head: optional(headRef, "the head that its storage gave"),
+        mirrored_head: optional(headRef, "the head that was mirrored"),
+        head: optional(headRef, "its head since then"),
       },
     },
     "log.sealed": {

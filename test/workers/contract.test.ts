@@ -25,11 +25,33 @@ beforeAll(async () => {
   keyId = String(created.body.id);
 });
 
+const POLICY = { rules: { side_effects: { read_only: "allow" } } };
 const SPEC = '{"name":"read_file","side_effect":"read_only"}';
 const SPEC_HASH = async (): Promise<string> => {
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(SPEC));
   return [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 };
+
+/** A re-check job that is at its end. */
+const recheck = (): Promise<Answer> =>
+  call(tenant.key, "POST", "/v1/rechecks?wait=30", {
+    policy: { rules: { side_effects: {} } },
+    selection: {},
+  });
+
+/** A call of the operator's. */
+async function operate(method: string, path: string, body?: unknown): Promise<Answer> {
+  const { env } = await import("cloudflare:workers");
+  return call(env.RUNSEAL_OPERATOR_TOKEN, method, path, body);
+}
+
+/** The path of a log whose heads answer without a key. */
+async function publicLog(): Promise<string> {
+  await call(tenant.key, "PUT", "/v1/public-heads", { enabled: true });
+  await listed(tenant);
+  const { text } = await call(tenant.key, "GET", "/v1/principals/agent/checkpoint");
+  return (text.split("\n")[0] ?? "").replace(/^[^/]+/, "");
+}
 
 /** One good request for each operation: a new operation without one here fails the test below. */
 const REQUESTS: Readonly<Record<string, () => Promise<Answer>>> = {
@@ -41,9 +63,24 @@ const REQUESTS: Readonly<Record<string, () => Promise<Answer>>> = {
   createApiKey: () =>
     call(tenant.key, "POST", "/v1/api-keys", { name: "n", scopes: ["read"], principals: ["agent"] }),
   revokeApiKey: () => call(tenant.key, "DELETE", `/v1/api-keys/${keyId}`),
+  putTenantLimits: async () => {
+    const { env } = await import("cloudflare:workers");
+    const limits = { entries_per_minute: 1_000_000 };
+    return call(env.RUNSEAL_OPERATOR_TOKEN, "PUT", `/v1/tenants/${(await newTenant()).id}/limits`, limits);
+  },
+  getTenantLimits: async () => {
+    const { env } = await import("cloudflare:workers");
+    return call(env.RUNSEAL_OPERATOR_TOKEN, "GET", `/v1/tenants/${tenant.id}/limits`);
+  },
+  getLimits: () => call(tenant.key, "GET", "/v1/limits"),
   createPrincipal: () => call(tenant.key, "POST", "/v1/principals", { name: "other" }),
   listPrincipals: () => call(tenant.key, "GET", "/v1/principals"),
   appendEntries: () => call(tenant.key, "POST", "/v1/principals/agent/entries?proof=true", entry()),
+  admit: () =>
+    call(tenant.key, "POST", "/v1/principals/agent/admit", {
+      kind: "host.admitted",
+      action: { call: { class: "file_write", path: "/tmp/x" } },
+    }),
   listEntries: () => call(tenant.key, "GET", "/v1/principals/agent/entries"),
   listTenantEntries: () => call(tenant.key, "GET", "/v1/entries"),
   getEntry: () => call(tenant.key, "GET", "/v1/principals/agent/entries/1?proof=true"),
@@ -64,11 +101,51 @@ const REQUESTS: Readonly<Record<string, () => Promise<Answer>>> = {
     return call(tenant.key, "GET", "/v1/log/proof/inclusion?index=0");
   },
   getLogConsistencyProof: () => call(tenant.key, "GET", "/v1/log/proof/consistency?from=0"),
+  getServiceProof: async () => {
+    await serviceListed(tenant);
+    return call(tenant.key, "GET", "/v1/log/service-proof");
+  },
+  postAnchor: async () => {
+    const { text } = await call(tenant.key, "GET", "/v1/principals/agent/checkpoint");
+    const body = { principal: "agent", checkpoint: text, where: "a test", receipt: "none" };
+    return call(tenant.key, "POST", "/v1/anchors", body);
+  },
+  listAnchors: () => call(tenant.key, "GET", "/v1/anchors"),
+  getPublicHeads: () => call(tenant.key, "GET", "/v1/public-heads"),
+  putPublicHeads: () => call(tenant.key, "PUT", "/v1/public-heads", { enabled: true }),
+  getPublicCheckpoint: async () => call(null, "GET", `${await publicLog()}/checkpoint`),
+  getPublicTile: async () => call(null, "GET", `${await publicLog()}/tile/0/000.p/1`),
+  getPublicTenantCheckpoint: async () => {
+    await publicLog();
+    return call(null, "GET", `/t/${tenant.id}/checkpoint`);
+  },
+  getPublicTenantTile: async () => {
+    await publicLog();
+    return call(null, "GET", `/t/${tenant.id}/tile/0/000.p/1`);
+  },
   getServiceCheckpoint: () => call(null, "GET", "/log/checkpoint"),
   getServiceKey: () => call(null, "GET", "/log/key"),
   getServiceTile: async () => {
     await serviceListed(tenant);
     return call(null, "GET", "/log/tile/0/000.p/1");
+  },
+  listWitnesses: async () => {
+    const { env } = await import("cloudflare:workers");
+    return call(env.RUNSEAL_OPERATOR_TOKEN, "GET", "/v1/witnesses");
+  },
+  putWitnessedLog: async () => {
+    const { env } = await import("cloudflare:workers");
+    const vkeys = [(await call(null, "GET", "/log/key")).text.trim()];
+    return call(env.RUNSEAL_OPERATOR_TOKEN, "PUT", "/v1/witnessed-logs", { origin: env.LOG_HOST, vkeys });
+  },
+  listWitnessedLogs: async () => {
+    const { env } = await import("cloudflare:workers");
+    return call(env.RUNSEAL_OPERATOR_TOKEN, "GET", "/v1/witnessed-logs");
+  },
+  getWitnessKey: () => call(null, "GET", "/witness/key"),
+  addCheckpoint: async () => {
+    const { text } = await call(null, "GET", "/log/checkpoint");
+    return call(null, "POST", "/add-checkpoint", `old 0\n\n${text}`);
   },
   getRegistry: () => call(tenant.key, "GET", "/v1/registry"),
   proposeRecord: () =>
@@ -89,6 +166,8 @@ const REQUESTS: Readonly<Record<string, () => Promise<Answer>>> = {
     const bundle = await call(tenant.key, "GET", "/v1/principals/agent/export");
     return call(tenant.key, "POST", "/v1/verify", bundle.text);
   },
+  eraseContent: () =>
+    call(tenant.key, "POST", "/v1/principals/agent/erasures", { seq: 1, reason: "asked for" }),
   exportLog: () => call(tenant.key, "GET", "/v1/principals/agent/export"),
   listRuns: () => call(tenant.key, "GET", "/v1/principals/agent/runs"),
   getRun: () => call(tenant.key, "GET", "/v1/principals/agent/runs/r1"),
@@ -96,13 +175,53 @@ const REQUESTS: Readonly<Record<string, () => Promise<Answer>>> = {
     call(tenant.key, "POST", "/v1/principals/agent/runs/r1/recheck", {
       policy: { rules: { side_effects: {} } },
     }),
+  auditRun: () => call(tenant.key, "GET", "/v1/principals/agent/runs/r1/audit"),
+  auditSelection: () => call(tenant.key, "POST", "/v1/audits", {}),
+  listEvaluations: () => call(tenant.key, "GET", "/v1/principals/agent/runs/r1/evaluations"),
+  putPolicy: () => call(tenant.key, "PUT", "/v1/policies/p1", POLICY),
+  listPolicies: () => call(tenant.key, "GET", "/v1/policies"),
+  getPolicy: async () => {
+    await call(tenant.key, "PUT", "/v1/policies/p2", POLICY);
+    return call(tenant.key, "GET", "/v1/policies/p2");
+  },
+  listPolicyVersions: async () => {
+    await call(tenant.key, "PUT", "/v1/policies/p3", POLICY);
+    return call(tenant.key, "GET", "/v1/policies/p3/versions");
+  },
+  diffPolicy: async () => {
+    await call(tenant.key, "PUT", "/v1/policies/p4", POLICY);
+    return call(tenant.key, "GET", "/v1/policies/p4/diff?from=1");
+  },
+  createRecheck: () => recheck(),
+  listRechecks: async () => {
+    await recheck();
+    return call(tenant.key, "GET", "/v1/rechecks");
+  },
+  getRecheck: async () => call(tenant.key, "GET", `/v1/rechecks/${(await recheck()).body.id}`),
+  cancelRecheck: async () => call(tenant.key, "POST", `/v1/rechecks/${(await recheck()).body.id}/cancel`),
+  getRecheckReport: async () => call(tenant.key, "GET", `/v1/rechecks/${(await recheck()).body.id}/report`),
+  listRecheckRuns: async () =>
+    call(tenant.key, "GET", `/v1/rechecks/${(await recheck()).body.id}/runs?all=true`),
   putTool: async () => call(tenant.key, "PUT", `/v1/tools/${await SPEC_HASH()}`, SPEC),
   getTool: async () => {
     await call(tenant.key, "PUT", `/v1/tools/${await SPEC_HASH()}`, SPEC);
     return call(tenant.key, "GET", `/v1/tools/${await SPEC_HASH()}`);
   },
+  inspectLog: () => operate("GET", `/v1/tenants/${tenant.id}/principals/agent/log`),
+  recoverLog: async () => {
+    const { recoverStopped } = await import("../durable-objects/stopped-log.ts");
+    return recoverStopped(tenant, "stopped");
+  },
+  rebuildIndex: () => operate("POST", "/v1/admin/rebuild-index", { tenant: tenant.id }),
+  reindexLog: () => operate("POST", `/v1/tenants/${tenant.id}/principals/agent/reindex`),
   getOpenApi: () => call(null, "GET", "/openapi.json"),
   docs: () => call(null, "GET", "/docs"),
+  getPrincipalHealth: () => call(tenant.key, "GET", "/v1/principals/agent/health"),
+  getTenantHealth: () => call(tenant.key, "GET", "/v1/health"),
+  getMetrics: async () => {
+    const { env } = await import("cloudflare:workers");
+    return call(env.RUNSEAL_OPERATOR_TOKEN, "GET", "/metrics");
+  },
   healthz: () => call(null, "GET", "/healthz"),
   readyz: () => call(null, "GET", "/readyz"),
 };

@@ -29,8 +29,10 @@ function pathOf(path: string, principal: string): string {
   return path
     .replace("{p}", principal)
     .replace("{run}", "b-run")
+    .replace("{id}", "ab".repeat(16))
     .replace("{seq}", "1")
     .replace("{path+}", "0/000.p/1")
+    .replace("{name}", "policy")
     .replace("{hash}", "ab".repeat(32))
     .replace("{key}", "ab".repeat(16));
 }

@@ -83,7 +83,7 @@ type Context<P extends ObjectSchema, Q extends ObjectSchema, B extends z.ZodType
 >;
 
 /** A 400 problem from what Zod found first. */
-function refuse(error: z.ZodError, where: "path" | "query" | "body"): Problem {
+export function refuse(error: z.ZodError, where: "path" | "query" | "body"): Problem {
   const [issue] = error.issues;
   const path = [...(issue?.path ?? [])];
   if (issue?.code === "unrecognized_keys" && issue.keys[0] !== undefined) path.push(issue.keys[0]);

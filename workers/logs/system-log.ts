@@ -4,12 +4,14 @@
  * @module
  */
 import { encodeFrame } from "../../durable-objects/principal-log/frame.ts";
+import type { ItemOutcome } from "../../durable-objects/principal-log/types.ts";
 import type { TenantRecord } from "../../durable-objects/tenant-directory/tenant-directory.ts";
 import { nativeCrypto } from "../../native/crypto.ts";
 import { prepareEntry } from "../../shared/entry/prepare.ts";
 import { JsonReader } from "../../shared/json/reader.ts";
 import type { Env } from "../env.ts";
 import { Problem } from "../http/problem.ts";
+import type { OpenLog } from "./open-log.ts";
 import { openSystemLog, refusal } from "./open-log.ts";
 
 export interface SystemEntry {
@@ -22,9 +24,17 @@ export interface SystemEntry {
 /** The credential id of the service itself. */
 const SERVICE_CREDENTIAL = new Uint8Array(16);
 
-/** Appends the entry; throws a 503 problem where it can't be made durable. */
-export async function appendSystemEntry(env: Env, tenant: TenantRecord, entry: SystemEntry): Promise<void> {
-  const log = await openSystemLog(env, tenant);
+/** Appends the entry, and answers its place; throws a 503 problem where it can't be made durable. */
+export async function recordSystemEntry(
+  env: Env,
+  tenant: TenantRecord,
+  entry: SystemEntry,
+): Promise<ItemOutcome> {
+  return recordServiceEntry(await openSystemLog(env, tenant), entry);
+}
+
+/** The same on any log. */
+export async function recordServiceEntry(log: OpenLog, entry: SystemEntry): Promise<ItemOutcome> {
   const prepared = prepareEntry(new JsonReader(JSON.stringify(entry)), {
     crypto: nativeCrypto,
     credential: SERVICE_CREDENTIAL,
@@ -41,6 +51,21 @@ export async function appendSystemEntry(env: Env, tenant: TenantRecord, entry: S
     frame: encodeFrame([{ bytes: prepared.body, row: prepared.row }]),
   });
   if (!outcome.ok) throw refusal(outcome);
-  // A conflict here is the same act recorded before with another time or reason: it is on record either way.
-  if (outcome.items.length !== 1) throw new Problem("internal");
+  const [item] = outcome.items;
+  if (item === undefined || outcome.items.length !== 1) throw new Problem("internal");
+  return item;
+}
+
+/**
+ * Appends the entry; throws a 503 problem where it can't be made durable. Answers the members in which an entry that is
+ * there under this id differs, as JSON pointers: none for a new one, and for the same one again.
+ */
+export async function appendSystemEntry(
+  env: Env,
+  tenant: TenantRecord,
+  entry: SystemEntry,
+): Promise<readonly string[]> {
+  const item = await recordSystemEntry(env, tenant, entry);
+  // A conflict here is, for most acts, the same act recorded before with another time or reason.
+  return item.status === "conflict" ? item.differs : [];
 }

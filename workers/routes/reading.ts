@@ -9,6 +9,7 @@ import { RunsealError } from "../../shared/errors.ts";
 import { parseTime } from "../../shared/time.ts";
 import { mayUseAllPrincipals } from "../http/auth.ts";
 import { decodeCursor, encodeCursor } from "../http/cursor.ts";
+import { Generation } from "../http/generation.ts";
 import { Problem } from "../http/problem.ts";
 import type { Route } from "../http/route.ts";
 import { jsonText, tenantRoute } from "../http/route.ts";
@@ -16,7 +17,15 @@ import type { EntryFilter } from "../index-db/entries.ts";
 import { queryLog, queryTenant } from "../index-db/entries.ts";
 import { openLog } from "../logs/open-log.ts";
 import { proofsFor } from "../logs/proofs.ts";
-import { barrier, indexSession, logIdOf, requireIndexed, rowText, tenantBarrier } from "../logs/read.ts";
+import {
+  barrier,
+  indexSession,
+  logIdOf,
+  requireIndexed,
+  requireTenantIndexed,
+  rowText,
+  tenantBarrier,
+} from "../logs/read.ts";
 
 const SeqParam = z.coerce.number().int().min(1).max(Number.MAX_SAFE_INTEGER);
 
@@ -31,7 +40,11 @@ const Filters = z.object({
   limit: z.coerce.number().int().min(1).max(1000).default(100),
   cursor: z.string().max(200).optional().describe("`next_cursor` of the page before, with the same query"),
 });
-const LogFilters = Filters.extend({ from: SeqParam.optional(), to: SeqParam.optional() });
+const LogFilters = Filters.extend({
+  from: SeqParam.optional(),
+  to: SeqParam.optional(),
+  generation: Generation.optional(),
+});
 
 function timeOf(text: string | undefined, name: string): bigint | undefined {
   if (text === undefined) return undefined;
@@ -88,7 +101,7 @@ const listOne = tenantRoute(
   },
   async ({ env, caller, params, query }) => {
     const filter = filterOf(query);
-    const log = await openLog(env, caller, params.p);
+    const log = await openLog(env, caller, params.p, query.generation);
     const scope = scopeOf(caller.tenant.id, `${log.identity.principal}.${log.identity.generation}`, query);
     const after = decodeCursor(scope, query.cursor);
     const size = await barrier(log);
@@ -116,7 +129,7 @@ const listAll = tenantRoute(
     const filter = filterOf(query);
     const scope = scopeOf(caller.tenant.id, `tenant/${caller.key.id}`, query);
     const after = decodeCursor(scope, query.cursor);
-    await tenantBarrier(env, caller);
+    const promised = await tenantBarrier(env, caller);
     const principals = mayUseAllPrincipals(caller) ? null : caller.key.principals;
     const page = await queryTenant(
       indexSession(env),
@@ -125,7 +138,9 @@ const listAll = tenantRoute(
       principals,
       after,
       query.limit,
+      [...promised.keys()],
     );
+    await requireTenantIndexed(env, caller, promised, page.indexedLogs);
     const last = page.rows.at(-1);
     const next = page.more && last !== undefined ? encodeCursor(scope, last.pos) : null;
     const entries = page.rows.map((row) => rowText(row, { principal: JSON.stringify(row.name) })).join(",");
@@ -142,7 +157,7 @@ const one = tenantRoute(
     scope: "read",
     summary: "One entry; proof=true adds its inclusion proof",
     params: z.object({ p: PrincipalName, seq: SeqParam }),
-    query: z.object({ proof: z.enum(["true", "false"]).optional() }),
+    query: z.object({ proof: z.enum(["true", "false"]).optional(), generation: Generation.optional() }),
     answers: {
       200: {
         description: "the entry",
@@ -154,7 +169,7 @@ const one = tenantRoute(
     },
   },
   async ({ env, caller, params, query }) => {
-    const log = await openLog(env, caller, params.p);
+    const log = await openLog(env, caller, params.p, query.generation);
     const size = await barrier(log);
     if (params.seq > size) throw new Problem("not-found");
     const range = { from: params.seq, to: params.seq };

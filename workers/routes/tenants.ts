@@ -4,10 +4,10 @@
  * @module
  */
 import { z } from "zod";
-import type { PublishedRecord } from "../../durable-objects/key-registry/types.ts";
 import { deriveFromMaster } from "../../durable-objects/managed-keys.ts";
 import type { ApiKeyRecord, TenantRecord } from "../../durable-objects/tenant-directory/tenant-directory.ts";
 import { nativeCrypto } from "../../native/crypto.ts";
+import type { LimitsIn } from "../../shared/api/limits.ts";
 import {
   ApiKeyCreated,
   ApiKeyIn,
@@ -23,11 +23,14 @@ import { formatApiKey } from "../../shared/api-key.ts";
 import { toHex } from "../../shared/bytes.ts";
 import type { Env } from "../env.ts";
 import { forgetKey } from "../http/auth.ts";
+import { idempotencyKey } from "../http/idempotency.ts";
 import { Problem } from "../http/problem.ts";
 import type { Route } from "../http/route.ts";
 import { json, openRoute, tenantRoute } from "../http/route.ts";
+import { indexTenant } from "../index-db/tenants.ts";
 import { ensurePrincipal, SYSTEM_PRINCIPAL } from "../logs/open-log.ts";
 import { appendSystemEntry } from "../logs/system-log.ts";
+import { limitsFrom, limitsOut } from "./limits.ts";
 import { registryProblem } from "./registry.ts";
 
 function keyOut(key: ApiKeyRecord): z.infer<typeof ApiKeyOut> {
@@ -36,6 +39,7 @@ function keyOut(key: ApiKeyRecord): z.infer<typeof ApiKeyOut> {
     name: key.name,
     scopes: [...key.scopes],
     principals: [...key.principals],
+    limits: key.limits === null ? null : limitsOut(key.limits),
     created_at: key.createdAt,
     revoked_at: key.revokedAt,
   };
@@ -49,7 +53,12 @@ async function createKeyRecorded(
   env: Env,
   tenant: TenantRecord,
   parts: { id: Uint8Array; secret: Uint8Array },
-  options: { name: string; scopes: readonly Scope[]; principals: readonly string[] },
+  options: {
+    name: string;
+    scopes: readonly Scope[];
+    principals: readonly string[];
+    limits?: LimitsIn | undefined;
+  },
   by: string | null,
 ): Promise<{ record: ApiKeyRecord; text: string }> {
   const record: ApiKeyRecord = {
@@ -57,6 +66,7 @@ async function createKeyRecorded(
     name: options.name,
     scopes: options.scopes,
     principals: options.principals,
+    limits: options.limits === undefined ? null : limitsFrom(options.limits),
     createdAt: new Date().toISOString(),
     revokedAt: null,
   };
@@ -72,17 +82,6 @@ async function createKeyRecorded(
   });
   await env.TENANT_DIRECTORY.getByName(tenant.id).addApiKey(record, toHex(nativeCrypto.sha256(parts.secret)));
   return { record, text: formatApiKey({ tenant: tenant.id, id: record.id, secret: parts.secret }) };
-}
-
-/** The Idempotency-Key's value, quoted (RFC 8941 string) or raw; null where there is none. */
-export function idempotencyKey(request: Request): string | null {
-  const header = request.headers.get("idempotency-key");
-  if (header === null) return null;
-  const text = /^"(.*)"$/.exec(header.trim())?.[1] ?? header.trim();
-  if (text.length === 0 || text.length > 255) {
-    throw new Problem("invalid-request", { pointer: "", detail: "Idempotency-Key: 1 to 255 characters" });
-  }
-  return text;
 }
 
 /**
@@ -139,10 +138,13 @@ const createTenant = openRoute(
       registryId: registry.registryId,
       createdAt: new Date().toISOString(),
     };
-    const tenant = await env.TENANT_DIRECTORY.getByName(first.tenant).create(candidate);
+    const tenant = await env.TENANT_DIRECTORY.getByName(first.tenant).create(
+      candidate,
+      body.limits === undefined ? null : limitsFrom(body.limits),
+    );
     if (tenant.name !== body.name) throw new Problem("idempotency-mismatch");
-    await ensurePrincipal(env, tenant, SYSTEM_PRINCIPAL);
-    await indexTenant(env, tenant, registry.records.slice(0, 1));
+    await ensurePrincipal(env, tenant, SYSTEM_PRINCIPAL, null);
+    await indexTenant(env.DB, tenant, registry.records.slice(0, 1));
     await recordGenesis(env, tenant);
     const options = { name: "first admin key", scopes: SCOPES, principals: ["*"] };
     const text = (await createKeyRecorded(env, tenant, first, options, null)).text;
@@ -176,30 +178,6 @@ async function recordGenesis(env: Env, tenant: TenantRecord): Promise<void> {
     kind: "key.created",
     action: { epoch: 0, record_hash: tenant.registryId },
   });
-}
-
-/** D1's rows of the tenant and its registry; the same again changes nothing. */
-async function indexTenant(
-  env: Env,
-  tenant: TenantRecord,
-  records: readonly PublishedRecord[],
-): Promise<void> {
-  await env.DB.batch([
-    env.DB.prepare("INSERT INTO tenants VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING").bind(
-      tenant.id,
-      tenant.name,
-      tenant.registryId,
-      tenant.createdAt,
-    ),
-    ...records.map(({ epoch, record, signatures }) =>
-      env.DB.prepare("INSERT INTO registry_records VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING").bind(
-        tenant.id,
-        epoch,
-        record,
-        JSON.stringify(signatures),
-      ),
-    ),
-  ]);
 }
 
 const listKeys = tenantRoute(

@@ -6,13 +6,19 @@
 import { z } from "zod";
 import { nativeCrypto } from "../../native/crypto.ts";
 import { Hash, PrincipalName, VerifyReport } from "../../shared/api/schemas.ts";
+import { FieldSelection } from "../../shared/entry/field-selection.ts";
+import { RunsealError } from "../../shared/errors.ts";
 import type { KeptHead } from "../../shared/verify/bundle.ts";
 import { BundleVerifier } from "../../shared/verify/bundle.ts";
+import type { Caller } from "../http/auth.ts";
+import { mayUseAllPrincipals } from "../http/auth.ts";
+import { Generation } from "../http/generation.ts";
 import { lines } from "../http/lines.ts";
 import { Problem } from "../http/problem.ts";
 import type { Route } from "../http/route.ts";
 import { json, tenantRoute } from "../http/route.ts";
 import { exportBundle } from "../logs/export.ts";
+import type { Disclosure } from "../logs/export-values.ts";
 import { openLog } from "../logs/open-log.ts";
 import { verifyStored } from "../logs/verify-stored.ts";
 
@@ -41,7 +47,12 @@ const stored = tenantRoute(
     summary: "Walk the stored entries and report the first break",
     description: "A log too long for one request is walked in parts: go on with from = next.",
     params: z.object({ p: PrincipalName }),
-    query: z.object({ from: SeqParam.optional(), to: SeqParam.optional(), head: HeadParam }),
+    query: z.object({
+      from: SeqParam.optional(),
+      to: SeqParam.optional(),
+      head: HeadParam,
+      generation: Generation.optional(),
+    }),
     answers: { 200: { description: "the report, whatever its verdict", schema: VerifyReport } },
   },
   async ({ env, caller, params, query }) => {
@@ -59,7 +70,7 @@ const stored = tenantRoute(
         detail: "query: the kept head is outside the range",
       });
     }
-    const log = await openLog(env, caller, params.p);
+    const log = await openLog(env, caller, params.p, query.generation);
     return json(await verifyStored(env, log, { from, to: query.to, keptHead }));
   },
 );
@@ -88,6 +99,25 @@ const upload = tenantRoute(
   },
 );
 
+interface ValuesQuery {
+  readonly content?: "true" | "false" | undefined;
+  readonly disclose?: string | undefined;
+  readonly recipient?: string | undefined;
+}
+
+function valuesOf(caller: Caller, { content, disclose, recipient }: ValuesQuery): Disclosure | null {
+  if (disclose === undefined) return content === "false" ? null : { selection: null, recipient, caller };
+  const refuse = (pointer: string, detail: string): Problem =>
+    new Problem("invalid-request", { pointer, detail: `query: ${detail}` });
+  if (content !== undefined) throw refuse("?content", "either content or disclose is given");
+  try {
+    return { selection: FieldSelection.of(disclose.split(",")), recipient, caller };
+  } catch (error) {
+    if (!(error instanceof RunsealError)) throw error;
+    throw refuse("?disclose", error.message);
+  }
+}
+
 const exported = tenantRoute(
   {
     method: "GET",
@@ -97,21 +127,40 @@ const exported = tenantRoute(
     scope: "read",
     summary: "The bundle for offline verification",
     description:
-      "Entries outside from and to are there as hashes alone, so that the signed root can be checked.",
+      "Entries outside from and to are there as hashes alone, so that the signed root can be checked. That values are handed out is on $system before they are: disclosure.made.",
     params: z.object({ p: PrincipalName }),
     query: z.object({
       from: SeqParam.optional(),
       to: SeqParam.optional(),
       content: z.enum(["true", "false"]).optional().describe("false leaves the values out"),
+      disclose: z
+        .string()
+        .max(10_000)
+        .optional()
+        .describe("only these values, as section.name with commas between: action.tool,outcome.result"),
+      recipient: z
+        .string()
+        .min(1)
+        .max(200)
+        .optional()
+        .describe("to whom values are handed out, for the record"),
+      generation: Generation.optional(),
+      anchors: z
+        .enum(["true", "false"])
+        .optional()
+        .describe(
+          "false leaves out the lines of the logs of heads, which name the tenant's other logs; only keys of all principals get them",
+        ),
     }),
     answers: { 200: { description: "bundle.v1", contentType: "application/x-ndjson" } },
   },
   async ({ env, caller, params, query, execution }) => {
-    const log = await openLog(env, caller, params.p);
+    const log = await openLog(env, caller, params.p, query.generation);
     return exportBundle(env, execution, log, {
       from: query.from ?? 1,
       to: query.to,
-      content: query.content !== "false",
+      values: valuesOf(caller, query),
+      anchors: query.anchors !== "false" && mayUseAllPrincipals(caller),
     });
   },
 );
