@@ -3,13 +3,16 @@
  *
  * @module
  */
+import { randomBytes } from "node:crypto";
+import { uuidv7 } from "../shared/ids.ts";
 
-/** `count` entries as JSON texts, their ids under the prefix. */
+/** `count` entries as JSON texts, their names under the prefix. */
 export function toolCallEntries(prefix: string, count: number): string[] {
   return Array.from({ length: count }, (_, i) => {
     const call = `${prefix}-c${Math.floor(i / 3)}`;
     const common = {
-      id: `${prefix}-${i}`,
+      // Time-ordered, as the SDK mints them.
+      id: uuidv7(Date.now(), randomBytes(16)),
       run: `${prefix}-run`,
       step: `s${Math.floor(i / 3)}`,
       call,

@@ -76,7 +76,7 @@ export async function startBench(): Promise<BenchRuntime> {
           modules: worker.modules.map(({ type, path }) => ({
             type,
             path: join(bundle, path),
-            contents: readFileSync(join(bundle, path), "utf8"),
+            contents: readFileSync(join(bundle, path)),
           })),
           unsafeDirectSockets: [{ host: "127.0.0.1", port: servicePort }],
         },

@@ -17,9 +17,11 @@ const MAX_CHARS = 500_000;
 
 const LOG = "(SELECT log FROM logs WHERE log_id = ?2)";
 
-const UPDATE = `UPDATE entries SET content = coalesce(?3, r.value ->> 'v'), salts = coalesce(?4, r.value ->> 'x'),
+/** The places are named twice: without the second, SQLite goes through the whole log. */
+export const ERASE_ROWS = `UPDATE entries SET content = coalesce(?3, r.value ->> 'v'), salts = coalesce(?4, r.value ->> 'x'),
   tool = CASE r.value ->> 'o' WHEN 1 THEN NULL ELSE tool END
 FROM json_each(?1) r WHERE entries.log = ${LOG} AND entries.seq = r.value ->> 's'
+  AND entries.seq IN (SELECT value ->> 's' FROM json_each(?1))
   AND (entries.content IS NOT coalesce(?3, r.value ->> 'v') OR entries.salts IS NOT coalesce(?4, r.value ->> 'x'))`;
 
 const COUNT = `SELECT count(*) AS n FROM entries WHERE log = ${LOG}
@@ -50,7 +52,7 @@ export async function eraseInIndex(
     if (batch.length === 0) return;
     const rows = `[${batch.join(",")}]`;
     const [, counted] = await db.batch<{ n: number }>([
-      db.prepare(UPDATE).bind(rows, logId, large?.values ?? null, large?.salts ?? null),
+      db.prepare(ERASE_ROWS).bind(rows, logId, large?.values ?? null, large?.salts ?? null),
       db.prepare(COUNT).bind(rows, logId),
     ]);
     if (counted?.results[0]?.n !== batch.length) {
