@@ -18,8 +18,10 @@ import type { ContentChunk, ContentKeys } from "./content-keys.ts";
 
 /** Bounds. An object, so that a test can lower them. */
 export const CONTENT_LIMITS = {
-  /** Objects of one pass: sealing takes some 15 microseconds an entry of the thread that appends are served by. */
+  /** Objects of one pass: sealing takes tens of microseconds an entry of the thread that appends are served by. */
   objects: 4,
+  /** Entries that wait to be sealed, at most, while the log is at work. */
+  backlog: 16_384,
   /** Entries of one object. */
   entries: 1024,
   /** UTF-8 bytes of values and salts, unless one entry alone has more: what one pass holds in memory, twice. */
@@ -65,6 +67,11 @@ export class ContentArchive {
   /** Whether archived entries have content that R2 lacks. */
   get isBehind(): boolean {
     return this.#context.keys.boxedSeq < this.#context.archivedSeq();
+  }
+
+  /** Archived entries whose content R2 lacks. */
+  get backlog(): number {
+    return Math.max(0, this.#context.archivedSeq() - this.#context.keys.boxedSeq);
   }
 
   /** Puts the next objects that R2 lacks. Throws what R2 and the storage throw. */

@@ -298,7 +298,7 @@ export class PrincipalLog extends DurableObject<Env> {
       const reported = await open.reporter.report(this.#core.storage.head());
       const told = await this.#core.recovery.tell();
       const persisted = flushed.ok || this.#core.isAtOdds();
-      return (await open.content.run()) && reported && told && persisted && mirrored;
+      return (await open.content.run(open.outbox.lag === 0)) && reported && told && persisted && mirrored;
     });
     if (this.#core.isDirty() || !done) await this.#core.alarm.arm();
   }

@@ -131,6 +131,11 @@ export const FINDING_KINDS = {
     message: "the sender's clock went back",
     entries: "the earlier entry, the later one",
   },
+  host_run_contradicts_itself: {
+    severity: "failure",
+    message: "what a host folded into one entry does not add up",
+    entries: "the folded entry",
+  },
   declared_loss: {
     severity: "failure",
     message: "the host declares calls that it did not record one by one",

@@ -11,6 +11,7 @@ import type { Sha256 } from "../recheck/hash.ts";
 import { FindingList } from "./finding.ts";
 import { CapabilityCheck, CodeCheck } from "./findings-authority.ts";
 import { ConsentCheck } from "./findings-consent.ts";
+import { HostRunCheck } from "./findings-host.ts";
 import { HttpCheck } from "./findings-http.ts";
 import { ClockCheck, LossCheck } from "./findings-record.ts";
 
@@ -52,6 +53,7 @@ export class RunFindings {
   readonly #http = new HttpCheck(this.list);
   readonly #clock = new ClockCheck(this.list);
   readonly #loss = new LossCheck(this.list);
+  readonly #hostRuns = new HostRunCheck(this.list);
   readonly #consent: ConsentCheck;
   readonly #capabilities: CapabilityCheck;
   readonly #code: CodeCheck;
@@ -86,6 +88,7 @@ export class RunFindings {
     this.#code.add(entry, isOwn);
     this.#consent.add(entry, isOwn);
     this.#http.add(entry);
+    this.#hostRuns.add(entry);
   }
 
   /** To be called once, after the last entry: what is still open is found now. */

@@ -75,6 +75,15 @@ const loaded = (code_hash: string): Sent => of("code.loaded", { code_id: "c", ve
 const at = (second: number): Sent =>
   of("message.delta", { chunk: "x" }, { occurred_at: `2026-11-20T09:14:0${second}Z` });
 
+/** Two reads in one entry, said to be so many. */
+const folded = (count: number) => ({
+  count,
+  first_at: "2026-11-20T09:14:01Z",
+  last_at: "2026-11-20T09:14:02Z",
+  fold: H,
+  tally: [{ class: "file.read", outcome: "ok", count: 2 }],
+});
+
 /** By kind: what is sent, and the places, from 1, of the entries that the finding names. */
 const CASES: readonly [keyof typeof FINDING_KINDS, readonly Sent[], readonly number[]][] = [
   ["http_request_without_response", [request(1), request(2), response(2)], [1]],
@@ -102,6 +111,11 @@ const CASES: readonly [keyof typeof FINDING_KINDS, readonly Sent[], readonly num
   ["code_hash_differs", [installed, loaded(OTHER)], [1, 2]],
   ["code_not_installed", [loaded(H)], [1]],
   ["occurred_clock_regression", [at(5), at(3)], [1, 2]],
+  [
+    "host_run_contradicts_itself",
+    [at(1), of("host.run", { calls: folded(3) }), of("host.run", { calls: folded(2) })],
+    [2],
+  ],
   ["declared_loss", [at(1), of("host.loss", { calls: { count: 3 }, reason: "queue_full" })], [2]],
   ["declared_gap", [at(1), of("host.gap", { epoch: "e", reason: "unclean_shutdown" }, NOWHERE), at(2)], [2]],
 ];

@@ -11,7 +11,7 @@ import { decodeLeaf } from "../../../shared/entry/decode-leaf.ts";
 import { computeLogId } from "../../../shared/entry/log-id.ts";
 import { formatRow } from "../../../shared/entry/row.ts";
 import type { TestTenant } from "../../workers/support.ts";
-import { breakPuts } from "../faults.ts";
+import { breakIndexWrites, breakPuts } from "../faults.ts";
 import { entries, entry, newTenant, TestLog } from "../support.ts";
 import { erase, settle } from "./support.ts";
 
@@ -234,5 +234,26 @@ describe("content in R2", () => {
     await log.append(entries(300));
     await settle(log);
     await expect(bothRows(log, 250, 257)).rejects.toThrow("not in R2 yet");
+  });
+});
+
+describe("a log at work", () => {
+  it("puts off the sealing while entries wait for D1, up to a backlog", async () => {
+    CONTENT_LIMITS.backlog = 300;
+    const log = new TestLog(tenant, "at-work");
+    const injected = breakIndexWrites("fails");
+    await log.append(entries(256));
+    await log.alarm();
+    expect((await log.progress()).archived).toBe(256);
+    expect(await contentObjects(log)).toEqual([]);
+    await log.append(entries(256));
+    await log.alarm();
+    expect(await boxedSeq(log)).toBe(512);
+    await log.append(entries(256));
+    await log.alarm();
+    expect(await boxedSeq(log)).toBe(512);
+    injected.mend();
+    await log.alarm();
+    expect(await boxedSeq(log)).toBe(768);
   });
 });

@@ -111,3 +111,38 @@ describe("the list of findings", () => {
     expect(() => listOf([first, first])).toThrow(/order/);
   });
 });
+
+describe("folded calls", () => {
+  const calls = (count: number, more: object = {}): Parts => ({
+    action: {
+      calls: {
+        ...{
+          count,
+          first_at: "2026-11-20T09:14:01Z",
+          last_at: "2026-11-20T09:14:02Z",
+          fold: "ab".repeat(32),
+        },
+        tally: [{ class: "file.read", outcome: "ok", count: 2 }],
+        ...more,
+      },
+    },
+  });
+
+  it("add up, or are found", () => {
+    const log = new TestLog();
+    log.add("host.run", calls(2));
+    log.add("host.run", calls(3));
+    log.add("host.run", calls(2, { fold: null }));
+    expect(found(log.entries)).toEqual([
+      ["host_run_contradicts_itself", 2],
+      ["host_run_contradicts_itself", 3],
+    ]);
+  });
+
+  it("of another run are not looked at", () => {
+    const log = new TestLog();
+    log.add("run.created");
+    log.add("host.run", { ...calls(3), run: "another" });
+    expect(found(log.entries)).toEqual([]);
+  });
+});
