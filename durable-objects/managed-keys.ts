@@ -1,6 +1,6 @@
 /**
  * Managed private keys at rest: AES-GCM under a key derived from the master secret, bound to tenant, role, public key
- * and version (design section 4). They are unwrapped only inside the Durable Object that signs.
+ * and version. They are unwrapped only inside the Durable Object that signs.
  *
  * @module
  */

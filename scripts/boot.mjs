@@ -2,7 +2,7 @@
  * The one entry of the npm scripts. It runs on bare Node 20 with nothing installed: installs what is missing, picks a
  * Node that runs TypeScript, and hands over.
  *
- * Usage: node scripts/boot.mjs start|demo|test|bench|soak|build [arguments]
+ * Usage: node scripts/boot.mjs start|demo|test|bench|soak|build|page [arguments]
  *
  * @module
  */
@@ -24,6 +24,7 @@ const COMMANDS = {
   bench: { file: "bench/main.ts", before: [] },
   soak: { file: "scripts/soak.ts", before: [] },
   build: { file: "scripts/build.ts", before: [] },
+  page: { file: "examples/verify-in-browser/build.ts", before: [] },
 };
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"];

@@ -1,7 +1,7 @@
 /**
  * Identifiers: the opaque ids of the envelope, and ids that carry a time (UUIDv7, ULID).
  *
- * The envelope is permanent and in the clear (design section 2, promise 8), so an id is a short token without
+ * The envelope is permanent and in the clear, so an id is a short token without
  * spaces or punctuation that invites free text.
  *
  * @module

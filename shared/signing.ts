@@ -1,6 +1,6 @@
 /**
  * What a Runseal key signs: never bare bytes, always `dCBOR(["runseal.sig.v1", purpose, hash])`, so that a signature
- * made for one purpose says nothing for another (design sections 3 and 4).
+ * made for one purpose says nothing for another.
  *
  * @module
  */

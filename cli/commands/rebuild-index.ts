@@ -70,8 +70,10 @@ export const rebuildIndexCommand: Command = {
       }
       logs += step.logs;
       if (!step.cursor?.endsWith(".begun") && step.tenant !== null) tenants += 1;
-      if (step.tenant !== null)
-        note(`tenant ${step.tenant}: ${step.logs} logs, ${step.entries} entries; next --from ${step.cursor}`);
+      if (step.tenant !== null) {
+        const next = step.cursor === null ? "" : `; next --from ${step.cursor}`;
+        note(`tenant ${step.tenant}: ${step.logs} logs, ${step.entries} entries${next}`);
+      }
       if (step.done) break;
       cursor = step.cursor;
     }

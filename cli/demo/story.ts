@@ -20,6 +20,8 @@ export interface DemoOptions {
   readonly operatorToken: string;
   readonly stateDir: string;
   readonly log: (line: string) => void;
+  /** Whether the service is still there once the story is told: then its address and key are of use. */
+  readonly stays: boolean;
 }
 
 const EXAMPLES = fileURLToPath(new URL("../../examples/", import.meta.url).href);
@@ -101,11 +103,13 @@ export async function runDemo(options: DemoOptions): Promise<boolean> {
     await tamper(story, client, tenant, sample);
   }
   story.title(story.holds ? "Every step held." : "A step did not hold.");
-  story.title("Go on from here, in another terminal:");
-  story.say(`   export RUNSEAL_URL=${options.url}`);
-  story.say(`   export RUNSEAL_API_KEY=${tenant.apiKey}`);
-  story.say(`   curl -s -H "Authorization: Bearer $RUNSEAL_API_KEY" "$RUNSEAL_URL/v1/principals"`);
-  story.say();
+  if (options.stays) {
+    story.title("Go on from here, in another terminal:");
+    story.say(`   export RUNSEAL_URL=${options.url}`);
+    story.say(`   export RUNSEAL_API_KEY=${tenant.apiKey}`);
+    story.say(`   curl -s -H "Authorization: Bearer $RUNSEAL_API_KEY" "$RUNSEAL_URL/v1/principals"`);
+    story.say();
+  }
   return story.holds;
 }
 

@@ -141,7 +141,7 @@ function withLosses(extra: JsonValue | undefined, lost: JsonValue[]): JsonObject
 }
 
 /**
- * The section with values that would read as a commitment or a salted value (`{"$value": ...}`, design section 3)
+ * The section with values that would read as a commitment or a salted value (`{"$value": ...}`)
  * wrapped, so that the log keeps them as the source has them.
  */
 function unambiguous(fields: JsonObject): JsonObject {

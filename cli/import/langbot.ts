@@ -1,5 +1,5 @@
 /**
- * LangBot's run ledger: rows `{run, events}` as its tables hold them (seed-systems.md section 2.1). Every column is
+ * LangBot's run ledger: rows `{run, events}` as its tables hold them. Every column is
  * kept as it is, JSON texts as texts, so that the ledger audit can be computed again from the entries alone. What of
  * it reads as one of our kinds is mapped besides.
  *

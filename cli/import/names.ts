@@ -1,5 +1,5 @@
 /**
- * Names of runs, calls and entries. All are opaque ids of `[A-Za-z0-9._:-]`, 1 to 128 (design section 2, promise 8),
+ * Names of runs, calls and entries. All are opaque ids of `[A-Za-z0-9._:-]`, 1 to 128,
  * and all are a function of the file's content, so that importing a file twice gives the same ones.
  *
  * @module

@@ -1,5 +1,5 @@
 /**
- * Tool specs: agentrt's form `{name, description, input_schema, side_effect, timeout}` (seed-systems.md section 1.1) is
+ * Tool specs: agentrt's form `{name, description, input_schema, side_effect, timeout}` is
  * what is hashed and stored. Other forms are turned into it; what they do not say stays empty, so that a policy which
  * goes by the side-effect class denies a tool whose class nobody stated.
  *

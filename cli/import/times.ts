@@ -25,8 +25,8 @@ export function instantOf(text: string | undefined): bigint | undefined {
 }
 
 /**
- * A time of LangBot's tables, `YYYY-MM-DD HH:MM:SS[.ffffff]`. They hold UTC without saying so (seed-systems.md section
- * 2.2), so this is the one place where a zone is added to a source's time.
+ * A time of LangBot's tables, `YYYY-MM-DD HH:MM:SS[.ffffff]`. They hold UTC without saying so,
+ * so this is the one place where a zone is added to a source's time.
  */
 export function naiveUtc(text: string | undefined): string | undefined {
   if (text === undefined) return undefined;

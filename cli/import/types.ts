@@ -64,7 +64,7 @@ export interface ImportedRun {
   readonly run: string;
   /** One line for people: untrusted text of the source, cut. */
   readonly title: string;
-  /** Each one an "entry in" of design section 6, as JSON text: numbers are the source's own literals. */
+  /** Each one an entry as it is sent, as JSON text: numbers are the source's own literals. */
   readonly entries: readonly string[];
   /** The specs that the entries name, each once: without them in store the run cannot be re-checked. */
   readonly specs: readonly ImportedSpec[];

@@ -1,6 +1,6 @@
 /**
  * Writes one run: the formats say what happened in their own order, and this gives it the kinds, names and fields of
- * the log (design section 5). Every entry says reporter `import`; what the source does not say is absent.
+ * the log. Every entry says reporter `import`; what the source does not say is absent.
  *
  * @module
  */

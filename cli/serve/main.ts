@@ -73,11 +73,11 @@ function announce(server: RunningServer): void {
 }
 
 /** Tells the story. A failure is told too: it must not look like an end of the story. */
-async function tellStory(server: RunningServer): Promise<boolean> {
+async function tellStory(server: RunningServer, stays: boolean): Promise<boolean> {
   const { url, operatorToken, stateDir } = server;
   try {
     const { runDemo } = await import("../demo/story.ts");
-    return await runDemo({ url, operatorToken, stateDir, log: say });
+    return await runDemo({ url, operatorToken, stateDir, log: say, stays });
   } catch (error) {
     process.stderr.write(
       `The demo failed: ${error instanceof Error ? (error.stack ?? error.message) : error}\n`,
@@ -94,7 +94,7 @@ async function runStart(flags: ServeFlags): Promise<number> {
   }
   announce(server);
   say();
-  if (flags.demo) await Promise.race([tellStory(server), stopped]);
+  if (flags.demo) await Promise.race([tellStory(server, true), stopped]);
   say("Ctrl-C stops the server; what it holds is kept.");
   await stopped;
   await server.close();
@@ -111,7 +111,7 @@ async function runDemoAlone(flags: ServeFlags): Promise<number> {
   const stopped = stopRequested();
   announce(server);
   say();
-  const held = await Promise.race([tellStory(server), stopped.then(() => undefined)]);
+  const held = await Promise.race([tellStory(server, false), stopped.then(() => undefined)]);
   await server.close();
   if (held === undefined) return INTERRUPTED;
   return held ? 0 : 1;

@@ -1,6 +1,6 @@
 /**
  * The content object: values and salts of consecutive entries, each in an AES-256-GCM box of its own under a random key
- * of its own (design section 3, "Content at rest"). Who deletes an entry's key has erased its box. docs/storage.md has
+ * of its own. Who deletes an entry's key has erased its box. docs/storage.md has
  * the bytes:
  *
  *     "runseal.content.v1\n" | nonce, 12 bytes | first seq, 64 bits | count, 32 bits | length of each box, 32 bits | boxes

@@ -1,5 +1,5 @@
 /**
- * Erases content (design section 3, "Content at rest"; docs/privacy.md). The request is durable before anything is done,
+ * Erases content (docs/privacy.md). The request is durable before anything is done,
  * on the tenant's system log as `erasure.requested` and here. Then three steps, each of which can be made again:
  *
  * 1. `log`: the segments' rows lose the content and the boxes in R2 their keys, in one transaction a segment.

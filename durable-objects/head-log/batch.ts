@@ -1,6 +1,6 @@
 /**
  * The leaves of one batch: heads by log id, at most 700 a leaf (in the service's log one, docs/heads.md), and each new registry record after the heads that were
- * signed before it (design section 4: a head of a retired key counts if it is listed before the record).
+ * signed before it (a head of a retired key counts if it is listed before the record).
  *
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * A log of heads (design section 4): a tenant's, over the heads of its logs; or the service's, over the tenants' logs of
+ * A log of heads: a tenant's, over the heads of its logs; or the service's, over the tenants' logs of
  * heads. Logs report to it from their alarms; its own alarm lists what is new, signs and mirrors. docs/heads.md. This
  * file is its RPC surface; head-core.ts is what it is between two calls.
  *

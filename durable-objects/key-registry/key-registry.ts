@@ -1,5 +1,5 @@
 /**
- * A tenant's key registry (design section 4): the hash chain of key bindings. One Durable Object a tenant. This file
+ * A tenant's key registry: the hash chain of key bindings. One Durable Object a tenant. This file
  * is its RPC surface; docs/keys.md describes the operations.
  *
  * @module
@@ -168,7 +168,8 @@ export class KeyRegistry extends DurableObject<Env> {
       const pending = this.#store
         .entries()
         .some(({ record, effectiveAt }) => effectiveAt > Date.now() && isRotation(record, ROLES[role]));
-      if (pending) return refused("registry-pending", "a rotation of this role is not in effect yet");
+      if (pending)
+        return refused("registry-pending", "rotate again once effective_at of the last one has passed");
       const old = await this.#open(tenant, role, chain);
       const { signer, wrapped } = await createManagedKey(nativeCrypto, this.env.MASTER_KEY, tenant, role);
       const record = nextRecord(

@@ -1,5 +1,5 @@
 /**
- * A record's way into effect (design section 4, "A record takes effect"): create-only in R2, then D1, then on the
+ * A record's way into effect: create-only in R2, then D1, then on the
  * tenant's system log. Each step can be done again; a record that got stuck goes on where it was.
  *
  * @module

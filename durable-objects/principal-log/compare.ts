@@ -1,5 +1,5 @@
 /**
- * Whether an entry that is sent again is the one that was stored (design section 2, promise 3). Equality is on all
+ * Whether an entry that is sent again is the one that was stored. Equality is on all
  * that the sender said: the envelope and every field, commitments being recomputed with the stored salts. What the
  * service added (credential, times, position) is not compared.
  *

@@ -1,5 +1,5 @@
 /**
- * A log's signed head (design section 4, "Head"). The first head after a rotation, and only that, carries the
+ * A log's signed head. The first head after a rotation, and only that, carries the
  * signatures of both keys: whoever knows the old key can take over the new one there. (After a recovery the old key may
  * be lost: then the new one signs alone.)
  *

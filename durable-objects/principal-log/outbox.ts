@@ -1,6 +1,6 @@
 /**
- * The outbox: what the log holds and D1 does not yet, its flush, one at a time, and its bound (design section 2,
- * promise 5): beyond it appends are refused with 503, and nothing is dropped.
+ * The outbox: what the log holds and D1 does not yet, its flush, one at a time, and its bound:
+ * beyond it appends are refused with 503, and nothing is dropped.
  *
  * The bound's arithmetic: a Durable Object stores 10 GB; the outbox may take a fifth of it. At the documented 500
  * bytes to 2 KB an entry that is one million entries, and a day is the time in which an operator can be expected to

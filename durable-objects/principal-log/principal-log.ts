@@ -1,5 +1,5 @@
 /**
- * One principal's log (design sections 1, 2 and 4): a Durable Object that orders, hashes, stores and signs. This file
+ * One principal's log: a Durable Object that orders, hashes, stores and signs. This file
  * is its RPC surface; log-core.ts is what it is between two calls.
  *
  * @module

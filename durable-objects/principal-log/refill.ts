@@ -1,5 +1,5 @@
 /**
- * Gives a log back what its storage lost (design section 4, "Mirror"): it was set back, or emptied, and R2 mirrors a head
+ * Gives a log back what its storage lost: it was set back, or emptied, and R2 mirrors a head
  * that it does not reach. The entries are taken from R2 and D1 page by page, each is checked, and they become the log's
  * only if together they give the root of the mirrored head, under a valid signature. Else the log stops.
  *

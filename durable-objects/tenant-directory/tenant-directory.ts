@@ -1,6 +1,6 @@
 /**
  * A tenant's directory: who it is, its API keys, its principals, and which of its logs D1 may be behind. One Durable
- * Object a tenant, so that a request is authenticated and routed while D1 is away (design section 2, promise 5).
+ * Object a tenant, so that a request is authenticated and routed while D1 is away.
  *
  * @module
  */

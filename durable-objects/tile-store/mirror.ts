@@ -1,5 +1,5 @@
 /**
- * The mirror in R2 (design section 4): full hash tiles and entry bundles, written once and never again, and the
+ * The mirror in R2: full hash tiles and entry bundles, written once and never again, and the
  * latest checkpoint, in the C2SP tlog-tiles layout under the log's prefix. Before the checkpoint is replaced, the
  * one that is there is checked to be a head of this same log.
  *

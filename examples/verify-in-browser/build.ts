@@ -1,5 +1,5 @@
 /**
- * Builds the page into one HTML file: `node examples/verify-in-browser/build.ts [FILE]`. Script and style are inside of it,
+ * Builds the page into one HTML file: `npm run page [-- FILE]`. Script and style are inside of it,
  * and a content security policy that allows exactly these two and no connection.
  *
  * @module

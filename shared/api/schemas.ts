@@ -1,5 +1,5 @@
 /**
- * The shapes of the HTTP surface (design section 6), as Zod schemas: they validate requests at the edge, type the
+ * The shapes of the HTTP surface, as Zod schemas: they validate requests at the edge, type the
  * SDK, and become /openapi.json.
  *
  * @module
@@ -203,7 +203,7 @@ export const TenantAnswer = z.object({
 
 export const ApiKeyIn = z.strictObject({
   name: z.string().min(1).max(200),
-  scopes: z.array(z.enum(SCOPES)).min(1),
+  scopes: z.array(z.enum(SCOPES)).min(1).max(SCOPES.length),
   principals: z
     .array(z.union([z.literal("*"), PrincipalName]))
     .min(1)

@@ -1,5 +1,5 @@
 /**
- * Scopes of an API key (design section 6). A key has the scopes it was given and no others.
+ * Scopes of an API key. A key has the scopes it was given and no others.
  *
  * @module
  */

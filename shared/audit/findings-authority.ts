@@ -1,6 +1,5 @@
 /**
- * Capabilities and code: what a token permits from its grant to its revocation, and that code runs as it was installed
- * (design section 5, groups "authority" and "code").
+ * Capabilities and code: what a token permits from its grant to its revocation, and that code runs as it was installed.
  *
  * @module
  */

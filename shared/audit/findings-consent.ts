@@ -1,6 +1,6 @@
 /**
  * Consent: an act comes after the decision that allows it and is the act that was decided on, and a call that a policy
- * denied is not made (design section 5, groups "step and policy" and "approval"; docs/audit.md "Approvals").
+ * denied is not made (docs/audit.md "Approvals").
  *
  * @module
  */

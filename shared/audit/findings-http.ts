@@ -1,6 +1,6 @@
 /**
  * HTTP exchanges of a run: each request has its response, and the requests' sequence numbers have no gap. A number is
- * taken by every request, denied ones too (seed-systems section 3.3 "Pairing").
+ * taken by every request, denied ones too.
  *
  * @module
  */

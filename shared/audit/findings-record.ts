@@ -1,5 +1,5 @@
 /**
- * The record itself: clocks that went back, and what a host declares to be lost (seed-systems section 3.8).
+ * The record itself: clocks that went back, and what a host declares to be lost.
  *
  * @module
  */

@@ -1,6 +1,6 @@
 /**
  * The audit of one run's ledger: what LangBot's own script finds in it, one event at a time, keeping ids and findings
- * and no content (seed-systems section 2.2; docs/audit.md "The ledger audit").
+ * and no content (docs/audit.md "The ledger audit").
  *
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * The tools that a run may use, as its authorization snapshot lists them (seed-systems section 2.2).
+ * The tools that a run may use, as its authorization snapshot lists them.
  *
  * @module
  */

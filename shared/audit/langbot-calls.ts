@@ -1,6 +1,5 @@
 /**
- * The tool calls of a run by their id: how often each was started and completed, and what the pairs come to
- * (seed-systems section 2.2).
+ * The tool calls of a run by their id: how often each was started and completed, and what the pairs come to.
  *
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * What a ledger audit is asked: which run, which expectations, which mode (seed-systems section 2.2).
+ * What a ledger audit is asked: which run, which expectations, which mode.
  *
  * @module
  */

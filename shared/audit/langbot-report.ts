@@ -1,5 +1,5 @@
 /**
- * The report of the ledger audit, member for member that of LangBot's own script (seed-systems section 2.2). Its JSON
+ * The report of the ledger audit, member for member that of LangBot's own script. Its JSON
  * keys are in this order.
  *
  * @module

@@ -1,5 +1,5 @@
 /**
- * The two tables of LangBot's run ledger as the audit reads them (seed-systems section 2.1), and reading them from rows
+ * The two tables of LangBot's run ledger as the audit reads them, and reading them from rows
  * `{run: {...}, events: [...]}`.
  *
  * @module

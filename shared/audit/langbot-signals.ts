@@ -1,6 +1,6 @@
 /**
  * Words in an event's diagnostics that a run must not end with, and the errors in a tool's arguments that a model may
- * recover from (seed-systems section 2.2).
+ * recover from.
  *
  * @module
  */

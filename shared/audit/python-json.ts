@@ -1,7 +1,7 @@
 /**
  * JSON as Python 3.11's `json.loads` reads it, which is not how the log reads it: NaN and the infinities are numbers, a
- * repeated key overwrites, half a surrogate pair is a character. LangBot's ledger was written and is judged by it
- * (seed-systems section 2.2), so that a stricter reader would find failures that its audit does not know.
+ * repeated key overwrites, half a surrogate pair is a character. LangBot's ledger was written and is judged by it,
+ * so that a stricter reader would find failures that its audit does not know.
  *
  * @module
  */

@@ -1,6 +1,6 @@
 /**
  * Times as LangBot's tables and its audit's `--created-after` write them: Python's `datetime.fromisoformat`, brought to
- * UTC and compared as text (seed-systems section 2.2).
+ * UTC and compared as text.
  *
  * @module
  */

@@ -1,6 +1,6 @@
 /**
  * Values as Python's `json.loads` gives them, and what Python makes of them: text, truth, equality, JSON. The ledger
- * audit's answers depend on all of that (seed-systems section 2.2: a null id counts as the id "None").
+ * audit's answers depend on all of that (a null id counts as the id "None").
  *
  * @module
  */

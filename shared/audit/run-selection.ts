@@ -1,5 +1,5 @@
 /**
- * Which of a tenant's runs an audit is of (seed-systems section 2.2 "Selection"; docs/audit.md "How to ask"): runs are
+ * Which of a tenant's runs an audit is of (docs/audit.md "How to ask"): runs are
  * looked at one after the other, the newest first, until one is it.
  *
  * @module

@@ -1,5 +1,5 @@
 /**
- * The bundle `bundle.v1` (design section 6): NDJSON with everything that offline verification needs. Line 1 names the
+ * The bundle `bundle.v1`: NDJSON with everything that offline verification needs. Line 1 names the
  * log; the registry records follow; then, for each entry in order, its leaf (or only its hash, where the leaf is
  * withheld or outside the exported range), its content and what is disclosed of it; last the checkpoint, and what
  * anchors it. docs/format.md is the specification.

@@ -21,7 +21,7 @@ export type CborValue =
   | CborValue[]
   | Map<CborKey, CborValue>;
 
-/** The deepest nesting of arrays, maps and tags that is read or written (design section 3). */
+/** The deepest nesting of arrays, maps and tags that is read or written. */
 export const MAX_CBOR_DEPTH = 64;
 
 /** Up to this length, reading ASCII by hand is faster than the platform's decoder. */

@@ -1,5 +1,5 @@
 /**
- * The part of strict Ed25519 verification that does not depend on the library underneath (design section 4). Both
+ * The part of strict Ed25519 verification that does not depend on the library underneath. Both
  * ports run these checks first, and so refuse the same keys and signatures.
  *
  * @module

@@ -1,5 +1,5 @@
 /**
- * Field commitments (design section 3): SHA-256(dCBOR(["runseal.field.v1", section, name, salt, canonical text])).
+ * Field commitments: SHA-256(dCBOR(["runseal.field.v1", section, name, salt, canonical text])).
  * A commitment binds nothing of the log; the leaf that holds it does.
  *
  * @module

@@ -1,5 +1,5 @@
 /**
- * Erases values and salts from an entry's stored content (design section 3): of all fields, or of chosen ones. What is
+ * Erases values and salts from an entry's stored content: of all fields, or of chosen ones. What is
  * left says which fields were erased, and nothing else of them; their commitments stay in the leaf.
  *
  * @module

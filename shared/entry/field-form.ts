@@ -1,5 +1,5 @@
 /**
- * The forms in which a field may stand in JSON (design section 3, "Commitment"): its plain value; a commitment in place
+ * The forms in which a field may stand in JSON: its plain value; a commitment in place
  * of a value, `{"$commitment": "<hex>"}`; a value with the sender's own salt, `{"$value": ..., "$salt": "<hex>"}`, or
  * without one, which is how a value is sent that looks like one of these forms itself. In answers a field that was erased
  * is `{"$erased": true, "$commitment": "<hex>"}`; nobody sends that.

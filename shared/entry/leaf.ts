@@ -1,5 +1,5 @@
 /**
- * An entry's signed bytes, its leaf (design section 3): a deterministic CBOR array of twenty members. The encoder
+ * An entry's signed bytes, its leaf: a deterministic CBOR array of twenty members. The encoder
  * is written for this fixed shape. The sender determines the middle of the array (the *body*), which the Worker
  * encodes; the log adds its position before and its key after, so that it can order entries without parsing them.
  *
@@ -198,7 +198,7 @@ export const STATEMENT_TAG = "runseal.statement.v1";
 
 /**
  * The client's statement: what a key with role `client` signs (through `signedMessage`), so that authorship is
- * provable without disclosing any value. `runseal.statement.v1` of design section 3.
+ * provable without disclosing any value. See docs/format.md, `runseal.statement.v1`.
  */
 export function encodeStatement(logId: Uint8Array, body: LeafBody): Uint8Array {
   const writer = new CborWriter(512);

@@ -1,5 +1,5 @@
 /**
- * Limits of an entry and of a batch (design section 3), each with what gave it.
+ * Limits of an entry and of a batch, each with what gave it.
  *
  * @module
  */

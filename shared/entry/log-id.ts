@@ -1,5 +1,5 @@
 /**
- * The identity of a log (design sections 3 and 4): its origin, and the log id that a verifier recomputes from it.
+ * The identity of a log: its origin, and the log id that a verifier recomputes from it.
  *
  * @module
  */

@@ -1,6 +1,6 @@
 /**
  * Signs an entry as its sender, before it is sent: every value gets its salt here, so that the commitments, and with
- * them the statement that the key signs, are known (design section 3, "Client signature").
+ * them the statement that the key signs, are known.
  *
  * @module
  */

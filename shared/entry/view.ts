@@ -8,7 +8,7 @@
 /** Why a field that the leaf commits to has no value here. */
 export type Missing = "erased" | "withheld" | "commitment-only";
 
-/** A committed field: its canonical JSON text (seed-systems section 1.2), or why the text is not there. */
+/** A committed field: its canonical JSON text, or why the text is not there. */
 export type FieldView = { readonly text: string } | { readonly missing: Missing };
 
 /** The fields of one section by name. A field that the entry never had is not in the map. */

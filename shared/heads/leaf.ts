@@ -1,5 +1,5 @@
 /**
- * The leaf of a log of heads (design section 4, "Tenant log"): dCBOR of
+ * The leaf of a log of heads: dCBOR of
  * `["runseal.heads.v1", registry_id, batch, time, [[log_id, size, root, epoch]...]]`. docs/format.md section 14.
  *
  * @module

@@ -4,7 +4,7 @@
  * them in their order. Whoever has the calls can compute it again; nobody can leave one out, add one, or turn two
  * around and get the same hash.
  *
- * The order and the members follow the seed system's host-call lane (seed-systems section 3.8), with SHA-256 and
+ * The order and the members follow the seed system's host-call lane, with SHA-256 and
  * deterministic CBOR in place of its own encoding.
  *
  * @module

@@ -1,5 +1,5 @@
 /**
- * Canonical JSON text of whole documents, and the refusals (design section 3 "A value"; seed-systems section 1.2).
+ * Canonical JSON text of whole documents, and the refusals.
  *
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * Canonical text of one JSON value (agentrt's form, seed-systems section 1.2): no white space, keys in the order of
+ * Canonical text of one JSON value (agentrt's form): no white space, keys in the order of
  * their UTF-8 bytes, number literals as sent, one escape for each character that has one. Single pass; recursion ends
  * at `MAX_DEPTH`.
  *
@@ -9,7 +9,7 @@ import { CLOSE_ARRAY, CLOSE_OBJECT, COLON, COMMA, OPEN_ARRAY, OPEN_OBJECT, QUOTE
 import { compareUtf8 } from "./order.ts";
 import type { Tokens } from "./tokens.ts";
 
-/** Levels of arrays and objects within one value (design section 3). */
+/** Levels of arrays and objects within one value. */
 export const MAX_DEPTH = 256;
 /** Members up to which sorting and the search for a repeated key go one by one. */
 const FEW_MEMBERS = 12;

@@ -1,5 +1,5 @@
 /**
- * Characters that JSON text is made of, and the escapes of the canonical form (agentrt's, seed-systems section 1.2).
+ * Characters that JSON text is made of, and the escapes of the canonical form (agentrt's).
  *
  * @module
  */

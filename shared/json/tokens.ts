@@ -25,7 +25,7 @@ import {
 } from "./chars.ts";
 import { JsonError, type JsonErrorCode } from "./errors.ts";
 
-/** Characters of a number literal, and its exponent, at most (seed-systems section 1.2). */
+/** Characters of a number literal, and its exponent, at most. */
 export const MAX_NUMBER_LENGTH = 10_000;
 export const MAX_EXPONENT = 10_000;
 /** Plain characters after which a string is searched by a regular expression: it is faster, once started. */

@@ -1,6 +1,5 @@
 /**
- * Kinds of the group "admin and security" that clients write: what administrators and attackers tried (design section
- * 5; seed-systems sections 2.1 and 3.3).
+ * Kinds of the group "admin and security" that clients write: what administrators and attackers tried.
  *
  * @module
  */

@@ -1,6 +1,5 @@
 /**
- * Kinds of the groups "approval" and "authority": what somebody is asked to allow, and what stays allowed (design
- * section 5; seed-systems sections 1.1 and 3.3).
+ * Kinds of the groups "approval" and "authority": what somebody is asked to allow, and what stays allowed.
  *
  * @module
  */

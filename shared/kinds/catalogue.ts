@@ -1,5 +1,5 @@
 /**
- * The catalogue of kinds (design section 5): one taxonomy, onto which the seed systems' events map. `docs/kinds.md` is
+ * The catalogue of kinds: one taxonomy, onto which the seed systems' events map. `docs/kinds.md` is
  * made from it.
  *
  * @module

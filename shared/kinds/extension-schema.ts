@@ -1,5 +1,5 @@
 /**
- * The JSON Schema that a tenant declares for a kind of its own (design section 5), turned into a section of the
+ * The JSON Schema that a tenant declares for a kind of its own, turned into a section of the
  * catalogue. Only what is enforced is accepted: what Zod would pass over in silence is refused when the schema is
  * declared. `pattern` is refused too: it would let one tenant's expression run in everybody's Worker. Integers end at
  * 2^53.

@@ -1,5 +1,5 @@
 /**
- * Kinds of a tenant's own: `ext.<prefix>.<name>`, under a prefix that the tenant declares (design section 5).
+ * Kinds of a tenant's own: `ext.<prefix>.<name>`, under a prefix that the tenant declares.
  *
  * @module
  */

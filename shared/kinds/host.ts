@@ -1,6 +1,6 @@
 /**
- * Kinds of the groups "code" and "host calls": the code that a host loads, and what that code does through the host
- * (design section 5; seed-systems sections 3.3 and 3.8). Whose call it was is the envelope's `actor`.
+ * Kinds of the groups "code" and "host calls": the code that a host loads, and what that code does through the host.
+ * Whose call it was is the envelope's `actor`.
  *
  * @module
  */
@@ -50,7 +50,7 @@ export const CODE_KINDS = kinds("code", {
   },
 });
 
-/** Calls that were folded into one entry, or lost (seed-systems section 3.8). */
+/** Calls that were folded into one entry, or lost. */
 const calls = typed(
   "object",
   z.strictObject({

@@ -11,7 +11,7 @@ export type JsonSchema = Readonly<Record<string, unknown>>;
 
 const hex = (bytes: number): JsonSchema => ({ type: "string", pattern: `^[0-9a-f]{${2 * bytes}}$` });
 
-/** What any field may be sent as instead of its plain value (design section 3). */
+/** What any field may be sent as instead of its plain value. */
 export const FIELD_FORMS: Readonly<Record<"CommittedField", JsonSchema>> = {
   CommittedField: {
     description: "In place of a field's value: a commitment alone, or the value with the sender's own salt.",

@@ -1,5 +1,5 @@
 /**
- * How the seed systems' events map onto our kinds (design section 5). `docs/kinds.md` shows the tables; importers and
+ * How the seed systems' events map onto our kinds. `docs/kinds.md` shows the tables; importers and
  * the tests hold on to them.
  *
  * @module

@@ -1,6 +1,6 @@
 /**
  * Kinds of the group "model and HTTP": calls of models, and the HTTP exchanges below them as a commitment before the
- * request leaves and a completion after the answer (design section 5; seed-systems section 3.3).
+ * request leaves and a completion after the answer.
  *
  * @module
  */

@@ -1,6 +1,5 @@
 /**
- * Kinds of the group "run": a run's life, its session, and what it says (design section 5; agentrt 1.1, LangBot 2.1,
- * Astrid 3.3 of the seed systems).
+ * Kinds of the group "run": a run's life, its session, and what it says.
  *
  * @module
  */
@@ -44,7 +43,7 @@ const limits = typed(
   }),
 );
 
-/** Hashes of tool specs: a list, or an object from tool name to hash (seed-systems 1.1 leaves open which). */
+/** Hashes of tool specs: a list, or an object from tool name to hash (agentrt leaves open which). */
 const isHash = (value: unknown): boolean => HASH.safeParse(value).success;
 const HASH_SCHEMA = { type: "string", pattern: "^[0-9a-f]{64}$" } as const;
 const toolHashes = typed(

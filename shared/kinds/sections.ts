@@ -1,6 +1,6 @@
 /**
  * What every section has: the fields common to all actions and outcomes, and the closed sets of authorization types
- * (Astrid's, seed-systems section 3.3) and outcome statuses (design section 3).
+ * (Astrid's) and outcome statuses.
  *
  * @module
  */

@@ -1,6 +1,5 @@
 /**
- * Kinds that the service alone writes: its own acts, on the tenant's `$system` log, or on the log that they are about
- * (design sections 3, 4 and 5).
+ * Kinds that the service alone writes: its own acts, on the tenant's `$system` log, or on the log that they are about.
  *
  * @module
  */

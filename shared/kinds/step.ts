@@ -1,6 +1,5 @@
 /**
- * Kinds of the group "step and policy": what a run decided, and what its policy said to that (design section 5;
- * seed-systems section 1.1).
+ * Kinds of the group "step and policy": what a run decided, and what its policy said to that.
  *
  * @module
  */

@@ -1,6 +1,5 @@
 /**
- * Kinds of the group "tool": calls of tools, and the MCP servers behind them (design section 5; seed-systems sections
- * 2.1 and 3.3).
+ * Kinds of the group "tool": calls of tools, and the MCP servers behind them.
  *
  * @module
  */

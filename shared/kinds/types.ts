@@ -1,5 +1,5 @@
 /**
- * What a kind of entry is made of: the shapes that the catalogue is written in (design section 5).
+ * What a kind of entry is made of: the shapes that the catalogue is written in.
  *
  * @module
  */

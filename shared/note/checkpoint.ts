@@ -1,5 +1,5 @@
 /**
- * Checkpoints: signed notes whose text is a tree's head (c2sp.org/tlog-checkpoint; design section 4, "Head").
+ * Checkpoints: signed notes whose text is a tree's head (c2sp.org/tlog-checkpoint).
  *
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * Hashes over canonical JSON: of tool specs and of approvals (seed-systems section 1.2).
+ * Hashes over canonical JSON: of tool specs and of approvals.
  *
  * @module
  */

@@ -4,7 +4,7 @@
  * @module
  */
 
-/** Code points of one record's text that are kept: agentrt's MaxPageText (seed-systems section 1.5). */
+/** Code points of one record's text that are kept: agentrt's MaxPageText. */
 export const MAX_PAGE_TEXT = 65_536;
 
 /** Approvals of a run that are read whole; an evaluation whose view counted more is not re-checkable. */

@@ -1,6 +1,6 @@
 /**
  * A rules policy in the form of agentrt-proxy's configuration: the proxy's names, approvals and identity, so that a run
- * that a proxy recorded compares (seed-systems section 1.6; docs/recheck.md).
+ * that a proxy recorded compares (docs/recheck.md).
  *
  * @module
  */

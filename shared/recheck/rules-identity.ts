@@ -1,6 +1,6 @@
 /**
- * Identities of rules policies: a prefix, and the hash of what enters a decision and nothing else (seed-systems section
- * 1.6; docs/recheck.md, "Policies: rules").
+ * Identities of rules policies: a prefix, and the hash of what enters a decision and nothing else
+ * (docs/recheck.md, "Policies: rules").
  *
  * @module
  */

@@ -65,7 +65,7 @@ const proxyServer = z.strictObject({
   skip_path_check: anything,
 });
 
-/** agentrt-proxy's configuration (seed-systems section 1.6). What its policy does not read may be anything. */
+/** agentrt-proxy's configuration. What its policy does not read may be anything. */
 export const proxyPolicySchema = z.strictObject({
   policy: byClass(proxyOutcome).optional(),
   servers: z.array(proxyServer).min(1),

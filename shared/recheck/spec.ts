@@ -1,5 +1,5 @@
 /**
- * Tool specs: decoded from their JSON, checked against their hash, each once per re-check (seed-systems section 1.2).
+ * Tool specs: decoded from their JSON, checked against their hash, each once per re-check.
  *
  * @module
  */

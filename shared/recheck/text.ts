@@ -1,5 +1,5 @@
 /**
- * The text form of a report, to the letter (docs/recheck.md, "Text"; seed-systems section 1.7). Every value that the
+ * The text form of a report, to the letter (docs/recheck.md, "Text"). Every value that the
  * record or the policy chose is one line of text that does nothing to a terminal.
  *
  * @module

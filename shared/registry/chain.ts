@@ -1,5 +1,5 @@
 /**
- * Replays a tenant's registry records, by the rules of design section 4, and answers who held a role when.
+ * Replays a tenant's registry records, by the rules of docs/format.md, section 9, and answers who held a role when.
  *
  * @module
  */

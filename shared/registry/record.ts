@@ -1,5 +1,5 @@
 /**
- * Key registry records (design section 4): a hash chain that says which key held which role from which epoch on.
+ * Key registry records: a hash chain that says which key held which role from which epoch on.
  *
  * @module
  */

@@ -87,7 +87,7 @@ export class BundleEnd {
     if (this.#header.to > size) {
       this.#add("truncated", size, "the bundle's range is not inside its signed head");
     }
-    // Who holds a retired key can sign an old head today (design section 4, "A record takes effect").
+    // Who holds a retired key can sign an old head today.
     if (!check.current && keptSize !== size && !check.good.some(anchors.isBeforeRetirement)) {
       const detail =
         "only a retired key signed the head, and nothing shows that it did before it was retired";

@@ -1,5 +1,5 @@
 /**
- * Whether a checkpoint is a good head of a log (design section 4): its origin is the log's, and one of its signatures
+ * Whether a checkpoint is a good head of a log: its origin is the log's, and one of its signatures
  * is by a key that held `audit` at an epoch not before the last leaf's.
  *
  * @module

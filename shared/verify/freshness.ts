@@ -1,6 +1,5 @@
 /**
- * How old a head is, as logs of heads and witnesses show it, and who is trusted for that (design section 4,
- * "Freshness").
+ * How old a head is, as logs of heads and witnesses show it, and who is trusted for that.
  *
  * @module
  */

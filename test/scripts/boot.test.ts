@@ -216,7 +216,7 @@ describe("handing over", () => {
 
   it("refuses an unknown command with the usage", () => {
     expect(boot("sing")).toMatchObject({ status: 2, stdout: "" });
-    expect(boot().stderr).toContain("start|demo|test|bench|build");
+    expect(boot().stderr).toContain("start|demo|test|bench|soak|build|page");
     expect(boot("toString").status).toBe(2);
   });
 });

@@ -152,6 +152,25 @@ describe("credentials", () => {
     expect(answer.status).toBe(403);
   });
 
+  it("a key that is kept to some principals makes no key for others", async () => {
+    const narrow = await newKey(a, ["admin"], ["agent"]);
+    const make = (principals: string[]) =>
+      call(narrow, "POST", "/v1/api-keys", { name: "n", scopes: ["read"], principals });
+    for (const principals of [
+      ["agent", "*"],
+      ["agent", "another"],
+      ["agent", "$system"],
+    ]) {
+      const refused = await make(principals);
+      expect([refused.status, refused.body.type, refused.body.pointer]).toEqual([
+        403,
+        "urn:runseal:problem:forbidden",
+        "/principals/1",
+      ]);
+    }
+    expect((await make(["agent"])).status).toBe(201);
+  });
+
   it("a key creates a principal only with the scope for it, and only those that it is for", async () => {
     const writer = await newKey(a, ["ingest"], ["*"]);
     expect((await call(writer, "POST", "/v1/principals/fresh/entries", entry())).status).toBe(404);

@@ -49,6 +49,25 @@ describe("a policy", () => {
     ]);
   });
 
+  it("is told as new to one alone of those who send it at once", async () => {
+    const name = newName();
+    const answers = await Promise.all(Array.from({ length: 10 }, () => put(name, RULES)));
+    expect(answers.map(({ status }) => status).sort()).toEqual([...Array(9).fill(200), 201]);
+    expect(new Set(answers.map(({ body }) => body.version))).toEqual(new Set([1]));
+  });
+
+  it("is not used, nor shown, where its source in D1 is not the one that was hashed", async () => {
+    const name = newName();
+    await put(name, RULES);
+    await put(name, STRICT);
+    await env.DB.prepare("UPDATE policies SET source = ? WHERE tenant = ? AND name = ? AND version = 2")
+      .bind(canonicalJson(JSON.stringify(RULES)), tenant.id, name)
+      .run();
+    const shown = await get(`/${name}`);
+    expect([shown.status, shown.body.type]).toEqual([503, "urn:runseal:problem:index-conflict"]);
+    expect((await get(`/${name}?version=1`)).body).toMatchObject({ version: 1, policy: RULES });
+  });
+
   it("is read by its latest version, or the one asked for, with the digits that it was sent with", async () => {
     const name = newName();
     const text = '{"rules":{"tools":{"t":{"fixed":{"n":1.0,"m":12345678901234567890}}}}}';

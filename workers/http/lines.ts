@@ -12,25 +12,35 @@ export async function* lines(request: Request, limit: number): AsyncGenerator<st
   const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
   const reader: ReadableStreamDefaultReader<Uint8Array> = request.body.getReader();
   let bytes = 0;
-  let rest = "";
+  // Parts of the line that is not over yet. Joined once: to search a long line again for each chunk is quadratic.
+  let parts: string[] = [];
+  let chars = 0;
   for (;;) {
     const { done, value } = await reader.read();
     bytes += value?.length ?? 0;
-    if (bytes > limit || rest.length > MAX_LINE_CHARS) {
+    if (bytes > limit || chars > MAX_LINE_CHARS) {
       await reader.cancel().catch(() => {});
       throw new Problem("batch-too-large", {
         detail: `the body is larger than ${limit} bytes, or one of its lines is`,
       });
     }
+    let text: string;
     try {
-      rest += done ? decoder.decode() : decoder.decode(value, { stream: true });
+      text = done ? decoder.decode() : decoder.decode(value, { stream: true });
     } catch {
       throw new Problem("json-syntax", { pointer: "", detail: "the body is not UTF-8" });
     }
-    const parts = rest.split("\n");
-    rest = parts.pop() ?? "";
-    yield* parts;
+    const [more = "", ...begun] = text.split("\n");
+    parts.push(more);
+    chars += more.length;
+    const last = begun.pop();
+    if (last !== undefined) {
+      yield parts.join("");
+      yield* begun;
+      parts = [last];
+      chars = last.length;
+    }
     if (done) break;
   }
-  if (rest !== "") yield rest;
+  if (chars > 0) yield parts.join("");
 }

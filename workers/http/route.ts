@@ -10,6 +10,7 @@ import type { Env } from "../env.ts";
 import type { Caller } from "./auth.ts";
 import { authenticate, requireOperator, requireScope } from "./auth.ts";
 import { readBody } from "./body.ts";
+import { parseJsonBody } from "./json-body.ts";
 import { Problem } from "./problem.ts";
 
 /** Bytes of a JSON body that is no batch of entries. */
@@ -118,13 +119,7 @@ async function parseParts<P extends ObjectSchema, Q extends ObjectSchema, B exte
   }
   let body: z.infer<B> | undefined;
   if (parts.body !== undefined) {
-    const bytes = await readBody(request, MAX_JSON_BODY);
-    let value: unknown;
-    try {
-      value = JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes));
-    } catch {
-      throw new Problem("json-syntax", { pointer: "", detail: "the body is not a JSON document in UTF-8" });
-    }
+    const value = parseJsonBody(await readBody(request, MAX_JSON_BODY));
     const parsed = parts.body.safeParse(value);
     if (!parsed.success) throw refuse(parsed.error, "body");
     body = parsed.data;

@@ -1,6 +1,6 @@
 /**
  * A tenant's registry records as an isolate knows them: read at most once a minute, so that no append waits for the
- * registry (design section 4).
+ * registry.
  *
  * @module
  */

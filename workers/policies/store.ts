@@ -4,7 +4,10 @@
  *
  * @module
  */
+import { nativeCrypto } from "../../native/crypto.ts";
+import { toHex, utf8 } from "../../shared/bytes.ts";
 import type { EngineName } from "../../shared/recheck/policy-document.ts";
+import { Problem } from "../http/problem.ts";
 
 export interface PolicyVersion {
   readonly name: string;
@@ -24,14 +27,17 @@ export interface StoredPolicy extends PolicyVersion {
 
 const COLUMNS = "name, version, engine, policy_id AS policyId, hash, created_at AS createdAt";
 
-/** One version, the latest where none is named; null where the tenant has none. */
+/**
+ * One version, the latest where none is named; null where the tenant has none. Throws a 503 `index-conflict` problem
+ * where the source is not the one that was hashed: somebody else wrote to D1.
+ */
 export async function readVersion(
   db: D1Database,
   tenant: string,
   name: string,
   version: number | null,
 ): Promise<StoredPolicy | null> {
-  return db
+  const row = await db
     .prepare(
       `SELECT ${COLUMNS}, source FROM policies
        WHERE tenant = ?1 AND name = ?2 AND stored = 1 AND (?3 IS NULL OR version = ?3)
@@ -39,6 +45,10 @@ export async function readVersion(
     )
     .bind(tenant, name, version)
     .first<StoredPolicy>();
+  if (row !== null && toHex(nativeCrypto.sha256(utf8(row.source))) !== row.hash) {
+    throw new Problem("index-conflict", { detail: `the source of policy ${name} has another hash` });
+  }
+  return row;
 }
 
 /** Versions of one name, newest first, below `before`. */
@@ -120,7 +130,7 @@ export async function reserve(db: D1DatabaseSession, tenant: string, policy: Sto
   return meta.changes > 0;
 }
 
-/** Shows the version: its entry is durable. False where it is not reserved any more. */
+/** Shows the version: its entry is durable. False where it is not reserved any more, or was shown meanwhile. */
 export async function markStored(
   db: D1DatabaseSession,
   tenant: string,
@@ -128,7 +138,7 @@ export async function markStored(
   version: number,
 ): Promise<boolean> {
   const { meta } = await db
-    .prepare("UPDATE policies SET stored = 1 WHERE tenant = ?1 AND name = ?2 AND version = ?3")
+    .prepare("UPDATE policies SET stored = 1 WHERE tenant = ?1 AND name = ?2 AND version = ?3 AND stored = 0")
     .bind(tenant, name, version)
     .run();
   return meta.changes > 0;

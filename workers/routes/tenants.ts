@@ -22,7 +22,7 @@ import { SCOPES } from "../../shared/api/scopes.ts";
 import { formatApiKey } from "../../shared/api-key.ts";
 import { toHex } from "../../shared/bytes.ts";
 import type { Env } from "../env.ts";
-import { forgetKey } from "../http/auth.ts";
+import { forgetKey, mayUsePrincipal } from "../http/auth.ts";
 import { idempotencyKey } from "../http/idempotency.ts";
 import { Problem } from "../http/problem.ts";
 import type { Route } from "../http/route.ts";
@@ -204,10 +204,19 @@ const createKey = tenantRoute(
     tag: "tenants",
     scope: "admin",
     summary: "Create an API key; its text is shown once",
+    description: "A key that is kept to some principals makes keys for those alone.",
     body: ApiKeyIn,
     answers: { 201: { description: "the key", schema: ApiKeyCreated } },
   },
   async ({ env, caller, body }) => {
+    // A key that is kept to some principals hands out no other ones.
+    const beyond = body.principals.findIndex((name) => !mayUsePrincipal(caller, name));
+    if (beyond >= 0) {
+      throw new Problem("forbidden", {
+        pointer: `/principals/${beyond}`,
+        detail: "the key may not act on that principal itself",
+      });
+    }
     const random = crypto.getRandomValues(new Uint8Array(48));
     const parts = { id: random.slice(0, 16), secret: random.slice(16) };
     const { record, text } = await createKeyRecorded(env, caller.tenant, parts, body, caller.key.id);

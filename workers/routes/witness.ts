@@ -211,7 +211,10 @@ const addCheckpoint = openRoute(
           headers: { "content-type": SIZE_CONTENT_TYPE, "cache-control": "no-store" },
         });
       case 400:
-        throw new Problem("invalid-request", { detail: "the body is not an add-checkpoint request" });
+        throw new Problem("invalid-request", {
+          pointer: "",
+          detail: "the body is not an add-checkpoint request",
+        });
       case 403:
         throw new Problem("untrusted-checkpoint");
       case 404:

@@ -51,7 +51,7 @@ function viewOf(text: string, index: number): EntryView {
   };
 }
 
-/** The fields as the log keeps them: `{"$value": x}` is x (design section 3). */
+/** The fields as the log keeps them: `{"$value": x}` is x. */
 function fieldsOf(section: JsonValue | undefined): FieldViews {
   const fields = new Map<string, { text: string }>();
   for (const [name, value] of section as Map<string, JsonValue>) {

@@ -13,7 +13,7 @@ import {
   strictPolicy,
 } from "./support.ts";
 
-/** seed-systems section 1.7, to the letter. */
+/** agentrt's text, to the letter. */
 const PINNED_TEXT = `run id-01 COMPLETED: 3 of 5 re-checked evaluations differ; policy changed: recorded "default/v1", given "strict/v1"; recorded specs
 DIFFERENT step 2 seq 14 publish: require_approval -> deny: side effect remote_mutation is deny by policy
 DIFFERENT step 2 seq 18 publish (on resume): require_approval -> deny: side effect remote_mutation is deny by policy

@@ -115,6 +115,13 @@ describe("the README", () => {
     expect([offline.code, offline.stdout.includes("intact: 43 entries")]).toEqual([0, true]);
   });
 
+  it("has a demo that tells the story and ends, without an address that nobody answers any more", async () => {
+    const demo = startCommand("demo");
+    expect(await demo.ended).toBe(0);
+    expect(demo.output()).toContain("Every step held.");
+    expect(demo.output()).not.toContain("RUNSEAL_URL");
+  });
+
   it("shows how a tenant is made", async () => {
     const block = blocks().find((text) => text.includes("Idempotency-Key")) ?? "";
     const result = await shell(block);
