@@ -14,7 +14,7 @@ import { importInspect } from "./inspect.ts";
 import { importLangBot } from "./langbot.ts";
 import { importChat } from "./openai-chat.ts";
 import { importSweAgent } from "./swe-agent.ts";
-import { IMPORT_FORMATS, type ImportedRun, type ImportFormat, type ImportOptions } from "./types.ts";
+import type { ImportedRun, ImportFormat, ImportOptions } from "./types.ts";
 
 export { readToolSpecs } from "./specs.ts";
 export {
@@ -25,11 +25,6 @@ export {
   type ImportFormat,
   type ImportOptions,
 } from "./types.ts";
-
-/** Whether there is an importer of that name. */
-export function isImportFormat(name: string): name is ImportFormat {
-  return (IMPORT_FORMATS as readonly string[]).includes(name);
-}
 
 /**
  * The runs of a file, in its order. A part that cannot be read is passed over: the next run's notes say so, or

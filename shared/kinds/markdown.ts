@@ -130,17 +130,10 @@ const NOTES = `## Choices
 
 const EXTENSIONS = `## Your own kinds
 
-\`ext.<prefix>.<name>\` is a kind of your own, under a prefix that your tenant declares. The prefix is a lower-case letter
-and up to 31 of \`[a-z0-9_-]\`; the name is one or more parts of \`[A-Za-z0-9_-]\` with dots between; the whole has at most 128
-characters. Without a declared schema its fields are free, by any names of 1 to 64 of \`[a-z0-9_.]\`, and it may have
-an authorization and an outcome.
-
-A declared schema is a JSON Schema (2020-12) of the action, and one of the outcome. Each describes an object. Its
-\`properties\` become fields; fields that it does not describe are accepted unless \`additionalProperties\` is false. Supported
-in the properties: \`type\` (one or a list), \`properties\`, \`required\`, \`additionalProperties\`, \`items\`, \`minItems\`, \`maxItems\`,
-\`minLength\`, \`maxLength\`, \`minimum\`, \`maximum\`, \`exclusiveMinimum\`, \`exclusiveMaximum\`, \`multipleOf\`, \`anyOf\`, and \`enum\`
-and \`const\` of scalars without \`type\` beside them. Integers end at 2^53. Any other keyword is refused when the schema is
-declared; nothing is passed over in silence.
+\`ext.<prefix>.<name>\` is a kind of your own, under a prefix of your own. The prefix is a lower-case letter and up to 31 of
+\`[a-z0-9_-]\`; the name is one or more parts of \`[A-Za-z0-9_-]\` with dots between; the whole has at most 128 characters. Its
+fields are free, by any names of 1 to 64 of \`[a-z0-9_.]\`, and it may have an authorization and an outcome. A prefix is not
+declared anywhere, and has no schema: a typo in a field of such a kind is not refused.
 `;
 
 function mappingText({ system, of, note, mappings }: SystemMapping): string {

@@ -5,9 +5,6 @@
  */
 import type { Missing } from "../entry/view.ts";
 
-export type SideEffect = "read_only" | "local_mutation" | "remote_mutation" | "destructive";
-export const SIDE_EFFECTS = ["read_only", "local_mutation", "remote_mutation", "destructive"] as const;
-
 export type Outcome = "allow" | "require_approval" | "deny" | "abort";
 export const OUTCOMES = ["allow", "require_approval", "deny", "abort"] as const;
 

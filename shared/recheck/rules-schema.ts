@@ -80,9 +80,6 @@ export const proxyPolicySchema = z.strictObject({
   lease_ttl: anything,
 });
 
-/** Either form. */
-export const rulesPolicySchema = z.union([flatPolicySchema, proxyPolicySchema]);
-
 type FlatJson = z.infer<typeof flatPolicySchema>;
 type ProxyJson = z.infer<typeof proxyPolicySchema>;
 

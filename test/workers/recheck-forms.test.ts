@@ -73,6 +73,19 @@ beforeAll(async () => {
   await send("bot", JSON.stringify({ kind: "run.created", run: "empty", action: { goal: "g" } }));
 });
 
+describe("a long run", () => {
+  it("of 1,000 evaluations is re-checked in one request, each of them asked", async () => {
+    const [created = "", evaluation = "", completed = ""] = runOf("long").split("\n");
+    const evaluations = Array.from({ length: 1000 }, (_, i) => evaluation.replace('"s1"', `"s${i}"`));
+    await send("bot", [created, ...evaluations.slice(0, 500)].join("\n"));
+    await send("bot", [...evaluations.slice(500), completed].join("\n"));
+    const same = await recheck("?gate=strict", LAX, "long");
+    expect([same.status, same.body.rechecked, same.body.differences]).toEqual([200, 1000, 0]);
+    const strict = await recheck("", STRICT, "long");
+    expect([strict.status, strict.body.rechecked, strict.body.differences]).toEqual([200, 1000, 1000]);
+  });
+});
+
 describe("the forms of a report", () => {
   it.each([
     ["json", "application/json"],
