@@ -11,23 +11,38 @@ import type { OptionSpec, Values } from "./command.ts";
 import { text, UsageError } from "./command.ts";
 import { fileLines, fileText } from "./files.ts";
 
-/** The options that name a policy: one of the first three. */
-export const POLICY_OPTIONS = {
+/** The policy of a job over many runs. Decisions are not among them: they answer for one run. */
+export const JOB_POLICY_OPTIONS = {
   policy: {
     type: "string",
     value: "FILE",
     help: "the policy: rules or a policy document (JSON), .cedar, or a module (.js, .mjs)",
   },
   stored: { type: "string", value: "NAME[@N]", help: "a stored policy: its latest version, or version N" },
+  "policy-id": { type: "string", value: "ID", help: "the policy's identity, where its text gives none" },
+} as const satisfies Record<string, OptionSpec>;
+
+/** The policy of one run's re-check. */
+export const POLICY_OPTIONS = {
+  ...JOB_POLICY_OPTIONS,
   decisions: {
     type: "string",
     value: "FILE",
     help: "decisions that your own policy made over `runseal evaluations` (a JSON list, or one a line)",
   },
-  "policy-id": {
+} as const satisfies Record<string, OptionSpec>;
+
+/** What any re-check takes besides. */
+export const RECHECK_OPTIONS = {
+  tools: {
     type: "string",
-    value: "ID",
-    help: "the policy's identity, with .cedar, a module or --decisions",
+    value: "FILE",
+    help: "the tools as they are now (JSON array): check under current specs",
+  },
+  gate: {
+    type: "string",
+    value: "NAME",
+    help: "proxy (the default): all same, at least one re-checked; strict: and none left out",
   },
 } as const satisfies Record<string, OptionSpec>;
 

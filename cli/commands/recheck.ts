@@ -26,7 +26,7 @@ import {
   UsageError,
 } from "../command.ts";
 import { fileText } from "../files.ts";
-import { POLICY_OPTIONS, policyText } from "../policy-file.ts";
+import { POLICY_OPTIONS, policyText, RECHECK_OPTIONS } from "../policy-file.ts";
 
 /** What the options expect of the report; the proxy's gate unless told. */
 function checkOf(values: Values): Check {
@@ -107,16 +107,7 @@ export const recheckCommand: Command = {
     ...PRINCIPAL_OPTION,
     run: { type: "string", short: "r", value: "RUN", help: "the run" },
     ...POLICY_OPTIONS,
-    tools: {
-      type: "string",
-      value: "FILE",
-      help: "the tools as they are now (JSON array): check under current specs",
-    },
-    gate: {
-      type: "string",
-      value: "NAME",
-      help: "proxy (the default): all same, at least one re-checked; strict: and none left out",
-    },
+    ...RECHECK_OPTIONS,
     "expect-different": {
       type: "string",
       value: "STEPS",

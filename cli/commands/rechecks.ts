@@ -11,7 +11,7 @@ import { jobReportText, passesJobGate } from "../../shared/recheck/summary-repor
 import type { Command, ExitCode, Invocation } from "../command.ts";
 import { clientOf, EXIT, JSON_OPTION, positive, SERVER_OPTIONS, text, UsageError } from "../command.ts";
 import { fileText } from "../files.ts";
-import { POLICY_OPTIONS, policyText } from "../policy-file.ts";
+import { JOB_POLICY_OPTIONS, policyText, RECHECK_OPTIONS } from "../policy-file.ts";
 
 /** Seconds that one request waits for a job. */
 const WAIT = 20;
@@ -53,17 +53,8 @@ export const rechecksCommand: Command = {
       value: "ID",
       help: "evaluations under this recorded policy identity",
     },
-    ...POLICY_OPTIONS,
-    tools: {
-      type: "string",
-      value: "FILE",
-      help: "the tools as they are now (JSON array): check under current specs",
-    },
-    gate: {
-      type: "string",
-      value: "NAME",
-      help: "proxy (the default): all same, at least one re-checked; strict: and none left out",
-    },
+    ...JOB_POLICY_OPTIONS,
+    ...RECHECK_OPTIONS,
     "max-runs": { type: "string", value: "N", help: "end as budget-exhausted after so many runs" },
     "max-evaluations": { type: "string", value: "N", help: "after so many evaluations" },
     "max-seconds": { type: "string", value: "N", help: "after so many seconds of work" },

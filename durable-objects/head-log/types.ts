@@ -106,18 +106,9 @@ export type WitnessesOutcome =
       readonly witnesses: readonly WitnessView[];
     }
   | Unavailable;
+
 /** A head that somebody keeps elsewhere. */
-export interface AnchorRequest {
-  /** Hex; of the tenant's log itself, the registry id. */
-  readonly logId: string;
-  readonly size: number;
-  /** Hex. */
-  readonly root: string;
-  readonly checkpoint: string;
-  readonly where: string;
-  readonly receipt: string | null;
-  /** The API key. */
-  readonly by: string;
+export interface AnchorRequest extends Omit<Anchor, "anchoredAtMs"> {
   /** Size of the last anchor, as the caller knows it; 0 for none. */
   readonly from: number;
   /** RFC 6962 consistency path between that and this one, the smaller first; hashes joined. */

@@ -171,3 +171,10 @@ describe("runseal rechecks", () => {
     expect(await main(["help", "rechecks"])).toBe(0);
   });
 });
+
+describe("the options of jobs", () => {
+  it("name no decisions: those answer for one run", () => {
+    expect(Object.keys(rechecksCommand.options)).toContain("stored");
+    expect(Object.keys(rechecksCommand.options)).not.toContain("decisions");
+  });
+});
