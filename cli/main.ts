@@ -6,6 +6,7 @@
 import { ProblemError } from "../sdk/client.ts";
 import type { Command, ExitCode } from "./command.ts";
 import { EXIT, helpOf, parse, UsageError } from "./command.ts";
+import { anchorsCommand } from "./commands/anchors.ts";
 import { auditCommand } from "./commands/audit.ts";
 import { evaluationsCommand } from "./commands/evaluations.ts";
 import { exportCommand } from "./commands/export.ts";
@@ -23,6 +24,7 @@ const COMMANDS: readonly Command[] = [
   sendCommand,
   importCommand,
   headCommand,
+  anchorsCommand,
   verifyCommand,
   auditCommand,
   recheckCommand,

@@ -47,16 +47,23 @@ export const RECHECK_OPTIONS = {
 } as const satisfies Record<string, OptionSpec>;
 
 /**
- * JSON text of the policy. Texts are joined, never parsed and written again, so that every number keeps its digits.
+ * JSON text of the policy that one of the command's options names. Texts are joined, never parsed and written again, so that every number keeps its digits.
  * Throws `UsageError` where not exactly one is named, or a file can't be read.
  */
-export async function policyText(values: Values): Promise<string> {
+export async function policyText(
+  values: Values,
+  options: Readonly<Record<string, OptionSpec>>,
+): Promise<string> {
   const file = text(values, "policy");
   const stored = text(values, "stored");
   const decisions = text(values, "decisions");
   const id = text(values, "policy-id");
   if ([file, stored, decisions].filter((each) => each !== undefined).length !== 1)
-    throw new UsageError("name one policy: --policy, --stored or --decisions");
+    throw new UsageError(
+      "decisions" in options
+        ? "name one policy: --policy, --stored or --decisions"
+        : "name one policy: --policy or --stored",
+    );
   const idText = id === undefined ? "" : `,"policy_id":${JSON.stringify(id)}`;
   if (decisions !== undefined) return `{"decisions":${await decisionsText(decisions)}${idText}}`;
   if (file !== undefined) return await documentText(file, idText);

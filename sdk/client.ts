@@ -143,9 +143,13 @@ export class RunsealClient {
     return (await response.json()) as T;
   }
 
-  /** Creates a tenant; the client holds the operator's token. */
-  createTenant(name: string): Promise<z.infer<typeof TenantAnswer>> {
-    return this.json("POST", "/v1/tenants", { name });
+  /** Creates a tenant, one however often the request is retried; the client holds the operator's token. */
+  async createTenant(name: string): Promise<z.infer<typeof TenantAnswer>> {
+    const response = await this.request("POST", "/v1/tenants", {
+      body: JSON.stringify({ name }),
+      headers: { "idempotency-key": crypto.randomUUID() },
+    });
+    return (await response.json()) as z.infer<typeof TenantAnswer>;
   }
 
   /** Appends entries. Each gets an id here where it has none, so that a retry stores nothing twice. */

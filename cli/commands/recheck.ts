@@ -6,13 +6,7 @@
 import { logPath, ProblemError } from "../../sdk/client.ts";
 import { RunsealError } from "../../shared/errors.ts";
 import { type Check, validCheck } from "../../shared/recheck/check.ts";
-import {
-  formatReports,
-  RECHECK_FORMATS,
-  type RecheckFormat,
-  type ShownReport,
-  shownReports,
-} from "../../shared/recheck/format-report.ts";
+import { formatReports, type ShownReport, shownReports } from "../../shared/recheck/format-report.ts";
 import { readReport } from "../../shared/recheck/report-read.ts";
 import type { Command, ExitCode, Invocation, Values } from "../command.ts";
 import {
@@ -27,6 +21,7 @@ import {
 } from "../command.ts";
 import { fileText } from "../files.ts";
 import { POLICY_OPTIONS, policyText, RECHECK_OPTIONS } from "../policy-file.ts";
+import { FORMAT_OPTION, formatOf } from "../report-format.ts";
 
 /** What the options expect of the report; the proxy's gate unless told. */
 function checkOf(values: Values): Check {
@@ -52,16 +47,6 @@ function checkOf(values: Values): Check {
   }
 }
 
-function formatOf({ values, json }: Invocation): RecheckFormat {
-  const name = text(values, "format");
-  const format = RECHECK_FORMATS.find((one) => one === name);
-  if (name !== undefined && format === undefined)
-    throw new UsageError(`--format is one of ${RECHECK_FORMATS.join(", ")}`);
-  if (json && format !== undefined && format !== "json")
-    throw new UsageError("--json is --format json: give one of them");
-  return format ?? (json ? "json" : "text");
-}
-
 /** What the service adds to a report, as far as it is shown. */
 interface Added {
   readonly head?: { readonly size: number; readonly root: string };
@@ -74,7 +59,7 @@ async function ask(
   principal: string,
 ): Promise<{ readonly answered: string; readonly report: ShownReport } | null> {
   const { values } = invocation;
-  const policy = await policyText(values);
+  const policy = await policyText(values, POLICY_OPTIONS);
   const toolsFile = text(values, "tools");
   const tools = toolsFile === undefined ? "" : `,"specs":"current","tools":${await fileText(toolsFile)}`;
   const run = encodeURIComponent(required(values, "run"));
@@ -122,7 +107,7 @@ export const recheckCommand: Command = {
       help: "let pass what can't be re-checked, with --expect-different and --no-new-allow",
     },
     verified: { type: "boolean", help: "verify the range that the run is read from first" },
-    format: { type: "string", value: "FORM", help: `one of ${RECHECK_FORMATS.join(", ")}; text unless told` },
+    ...FORMAT_OPTION,
     ...SERVER_OPTIONS,
     ...JSON_OPTION,
   },

@@ -4,14 +4,14 @@
  * @module
  */
 import type { RunsealClient } from "../../sdk/client.ts";
-import type { GateInput, GateName } from "../../shared/recheck/report.ts";
-import { passesGate } from "../../shared/recheck/report.ts";
-import type { JobReport } from "../../shared/recheck/summary-report.ts";
-import { jobReportText, passesJobGate } from "../../shared/recheck/summary-report.ts";
+import type { RecheckFormat } from "../../shared/recheck/format-report.ts";
+import type { GateName } from "../../shared/recheck/report.ts";
+import { formatStored, judgeStored, readStoredReport } from "../../shared/recheck/stored-report.ts";
 import type { Command, ExitCode, Invocation } from "../command.ts";
 import { clientOf, EXIT, JSON_OPTION, positive, SERVER_OPTIONS, text, UsageError } from "../command.ts";
 import { fileText } from "../files.ts";
 import { JOB_POLICY_OPTIONS, policyText, RECHECK_OPTIONS } from "../policy-file.ts";
+import { FORMAT_OPTION, formatOf } from "../report-format.ts";
 
 /** Seconds that one request waits for a job. */
 const WAIT = 20;
@@ -60,6 +60,7 @@ export const rechecksCommand: Command = {
     "max-seconds": { type: "string", value: "N", help: "after so many seconds of work" },
     "idempotency-key": { type: "string", value: "KEY", help: "the same key and request again: the same job" },
     "no-wait": { type: "boolean", help: "print the job's id, and leave it at work" },
+    ...FORMAT_OPTION,
     ...SERVER_OPTIONS,
     ...JSON_OPTION,
   },
@@ -69,13 +70,13 @@ export const rechecksCommand: Command = {
     if (more.length > 0 || (id !== undefined) !== takesId) {
       throw new UsageError("rechecks start, rechecks wait ID, rechecks cancel ID, or rechecks list");
     }
-    const gate = gateOf(invocation);
+    const asked = { gate: gateOf(invocation), format: formatOf(invocation) };
     const client = clientOf(invocation);
     switch (action) {
       case "start":
-        return start(invocation, client, gate);
+        return start(invocation, client, asked);
       case "wait":
-        return finish(invocation, client, gate, await jobAt(client, id ?? "", 0));
+        return finish(invocation, client, asked, await jobAt(client, id ?? "", 0));
       case "cancel":
         return cancel(invocation, client, id ?? "");
       case "list":
@@ -86,15 +87,21 @@ export const rechecksCommand: Command = {
   },
 };
 
+/** What is expected of the report, and the form in which it is printed. */
+interface Asked {
+  readonly gate: GateName;
+  readonly format: RecheckFormat;
+}
+
 function gateOf({ values }: Invocation): GateName {
   const gate = text(values, "gate") ?? "proxy";
   if (gate !== "proxy" && gate !== "strict") throw new UsageError("--gate is proxy or strict");
   return gate;
 }
 
-async function start(invocation: Invocation, client: RunsealClient, gate: GateName): Promise<ExitCode> {
+async function start(invocation: Invocation, client: RunsealClient, asked: Asked): Promise<ExitCode> {
   const { values, out } = invocation;
-  const policy = await policyText(values);
+  const policy = await policyText(values, JOB_POLICY_OPTIONS);
   const toolsFile = text(values, "tools");
   const tools = toolsFile === undefined ? "" : `,"specs":"current","tools":${await fileText(toolsFile)}`;
   const budget = {
@@ -116,7 +123,7 @@ async function start(invocation: Invocation, client: RunsealClient, gate: GateNa
     return EXIT.holds;
   }
   invocation.note(`re-check ${job.id}`);
-  return finish(invocation, client, gate, job);
+  return finish(invocation, client, asked, job);
 }
 
 function limit(name: string, value: number | undefined): Record<string, number> {
@@ -153,7 +160,7 @@ async function jobAt(client: RunsealClient, id: string, wait: number): Promise<J
 async function finish(
   invocation: Invocation,
   client: RunsealClient,
-  gate: GateName,
+  { gate, format }: Asked,
   job: Job,
 ): Promise<ExitCode> {
   let last = job;
@@ -166,19 +173,12 @@ async function finish(
         `${differences} differ, ${allows.total} newly allowed`,
     );
   }
-  const report = await (await client.request("GET", `/v1/rechecks/${job.id}/report`)).text();
-  const parsed = JSON.parse(report) as JobReport | GateInput;
-  if (!("summary" in parsed)) {
-    // The stored report of a single run.
-    invocation.out(report);
-    return passesGate(gate, [parsed]) ? EXIT.holds : EXIT.fails;
-  }
-  invocation.out(invocation.json ? report : jobReportText(parsed).trimEnd());
-  if (parsed.status === "failed") return EXIT.usage;
-  const passed = passesJobGate(gate, parsed);
-  if (!passed && parsed.summary.rechecked === 0) {
-    invocation.note("nothing was re-checked: that proves nothing");
-  }
+  const answered = await (await client.request("GET", `/v1/rechecks/${job.id}/report`)).text();
+  const stored = readStoredReport(answered);
+  const { passed = false, failures = [] } = judgeStored(stored, gate) ?? {};
+  invocation.out(format === "json" ? answered : formatStored(format, stored, gate).trimEnd());
+  for (const { message } of failures) invocation.note(`FAILED: ${message}`);
+  if (stored.of === "job" && stored.report.status === "failed") return EXIT.usage;
   return passed ? EXIT.holds : EXIT.fails;
 }
 

@@ -7,7 +7,7 @@ import { nativeCrypto } from "../../native/crypto.ts";
 import type { VerifyReport } from "../../shared/api/schemas.ts";
 import { RunsealError } from "../../shared/errors.ts";
 import type { NoteKey } from "../../shared/note/vkey.ts";
-import { parseVkey, SIGNATURE_TYPES } from "../../shared/note/vkey.ts";
+import { parseWitnessList } from "../../shared/note/witness-list.ts";
 import type { KeptHead } from "../../shared/verify/bundle.ts";
 import { BundleVerifier } from "../../shared/verify/bundle.ts";
 import { verifyText } from "../../shared/verify/text.ts";
@@ -43,24 +43,14 @@ function finish(invocation: Invocation, report: VerifyReport): ExitCode {
 /** The witnesses whose cosignatures count: a vkey a line. */
 async function witnessesOf(path: string | undefined): Promise<NoteKey[]> {
   if (path === undefined) return [];
-  const lines = (await fileText(path)).split("\n").map((line) => line.trim());
-  return lines
-    .filter((line) => line !== "" && !line.startsWith("#"))
-    .map((vkey) => {
-      const key = vkeyOf(vkey);
-      if (key === null || key.type !== SIGNATURE_TYPES.cosignature) {
-        throw new UsageError("--witnesses takes a file with the vkey of a witness on each line");
-      }
-      return key;
-    });
-}
-
-function vkeyOf(vkey: string): NoteKey | null {
+  const list = await fileText(path);
   try {
-    return parseVkey(nativeCrypto, vkey);
+    return parseWitnessList(nativeCrypto, list);
   } catch (error) {
     if (!(error instanceof RunsealError)) throw error;
-    return null;
+    throw new UsageError(
+      `--witnesses takes a file with the vkey of a witness on each line: ${error.message}`,
+    );
   }
 }
 

@@ -4,21 +4,20 @@
  * @module
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Miniflare } from "miniflare";
 import { type BuiltWorker, readBuiltWorker } from "./built-worker.ts";
 import { ServeError } from "./errors.ts";
 import { acquireLock, type Lock } from "./lock.ts";
+import { MigrationMemo } from "./migration-memo.ts";
 import { applyMigrations } from "./migrations.ts";
 import { choosePort, portInUse } from "./port.ts";
 import { killWorkerd } from "./processes.ts";
 import { type RuntimeOptions, startDatabases, startWorker, type WorkerLog } from "./runtime.ts";
 import { Sandboxes } from "./sandboxes.ts";
 import { loadSecrets } from "./secrets.ts";
-import { hasStorage, prepareStateDir, storageDir } from "./state-dir.ts";
+import { hasStorage, prepareStateDir } from "./state-dir.ts";
 
 export interface ServerOptions {
   /** Made where it is absent, with mode 0700. */
@@ -78,29 +77,6 @@ async function applyAll(worker: BuiltWorker, runtime: Miniflare): Promise<string
     applied.push(...(await applyMigrations(await runtime.getD1Database(binding), table, migrations)));
   }
   return applied;
-}
-
-/**
- * Remembers what was applied last, beside the databases' own files (who removes those removes this too), so that an
- * ordinary start need not ask them.
- */
-class MigrationMemo {
-  readonly #file: string;
-  readonly #wanted: string;
-
-  constructor(stateDir: string, worker: BuiltWorker) {
-    this.#file = join(storageDir(stateDir), "d1", "migrated");
-    this.#wanted = createHash("sha256").update(JSON.stringify(worker.databases)).digest("hex");
-  }
-
-  isCurrent(): boolean {
-    return existsSync(this.#file) && readFileSync(this.#file, "utf8") === this.#wanted;
-  }
-
-  write(): void {
-    mkdirSync(dirname(this.#file), { recursive: true });
-    writeFileSync(this.#file, this.#wanted);
-  }
 }
 
 /** Brings the databases up to date in a workerd that serves nothing, so that nobody meets a half-made database. */
@@ -165,7 +141,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     const owner = `${folder}:${lock.run}`;
     guard = startGuard(owner);
     const runtimeOptions = { stateDir, owner, onLog };
-    const memo = new MigrationMemo(stateDir, worker);
+    const memo = new MigrationMemo(stateDir, worker.databases);
     const isCurrent = memo.isCurrent();
     const migrated = isCurrent || isNew ? [] : await migrateBeforehand(worker, runtimeOptions);
     const { RUNSEAL_WITNESSES: witnesses } = process.env;

@@ -6,7 +6,7 @@
  *
  * @module
  */
-import { fromHex, toHex } from "../../shared/bytes.ts";
+import { equalSecret, fromHex, toHex } from "../../shared/bytes.ts";
 import type { Row } from "../tile-store/sql.ts";
 import { blob, bytesOf, firstRow } from "../tile-store/sql.ts";
 import type { TileTree } from "../tile-store/tile-tree.ts";
@@ -70,7 +70,7 @@ export class AnswerMemory {
   begin(request: IdempotentRequest, nowMs: number): RememberedAnswer | Unavailable | null {
     const running = this.#inFlight.get(request.key);
     if (running !== undefined) {
-      if (running !== request.fingerprint) return MISMATCH;
+      if (!isSame(fromHex(running), request)) return MISMATCH;
       return unavailable("idempotency-in-flight", "a request with this Idempotency-Key is being answered");
     }
     const known = this.recall(request, nowMs);
@@ -93,9 +93,7 @@ export class AnswerMemory {
       blob(fromHex(request.key)),
     );
     if (row === undefined || isForgotten(row, nowMs)) return null;
-    if (toHex(bytesOf(row.fingerprint)) !== request.fingerprint) {
-      return MISMATCH;
-    }
+    if (!isSame(bytesOf(row.fingerprint), request)) return MISMATCH;
     const stored = JSON.parse(String(row.answer)) as Omit<RememberedAnswer, "items"> & {
       readonly items: readonly StoredOutcome[];
     };
@@ -154,6 +152,11 @@ export class AnswerMemory {
     const [status, seq] = item;
     return { status, seq, hash: toHex(this.#tree.leafHashes(seq - 1, seq)) };
   }
+}
+
+/** In a time that tells nothing: a fingerprint is a keyed hash of what was sent (workers/http/fingerprint.ts). */
+function isSame(fingerprint: Uint8Array, request: IdempotentRequest): boolean {
+  return equalSecret(fingerprint, fromHex(request.fingerprint));
 }
 
 function isForgotten(row: Row, nowMs: number): boolean {

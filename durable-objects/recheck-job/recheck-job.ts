@@ -6,6 +6,7 @@
  */
 import { DurableObject } from "cloudflare:workers";
 import { PROBLEMS } from "../../shared/api/problems.ts";
+import { equalSecret, fromHex } from "../../shared/bytes.ts";
 import { JsonReader } from "../../shared/json/reader.ts";
 import { readPolicy } from "../../shared/recheck/policy-document.ts";
 import type { SummaryState } from "../../shared/recheck/summary.ts";
@@ -74,7 +75,7 @@ export class RecheckJob extends DurableObject<Env> {
   /** The job that this request started before; null where there is none yet. */
   again(fingerprint: string): StartOutcome | null {
     if (!this.#storage.exists) return null;
-    if (this.#storage.request().fingerprint !== fingerprint)
+    if (!equalSecret(fromHex(this.#storage.request().fingerprint), fromHex(fingerprint)))
       return { ok: false, code: "idempotency-mismatch" };
     return { ok: true, view: this.#view(), repeated: true };
   }

@@ -19,6 +19,16 @@ export interface Limits {
   readonly principals: number | null;
 }
 
+export const UNLIMITED: Limits = { entriesPerMinute: null, bytesPerDay: null, principals: null };
+
+export function sameLimits(a: Limits, b: Limits): boolean {
+  return (
+    a.entriesPerMinute === b.entriesPerMinute &&
+    a.bytesPerDay === b.bytesPerDay &&
+    a.principals === b.principals
+  );
+}
+
 export const SCOPES_OF_LIMITS = ["tenant", "key"] as const;
 export type LimitScope = (typeof SCOPES_OF_LIMITS)[number];
 

@@ -10,10 +10,11 @@ import { equalSecret, fromHex, toHex } from "../../shared/bytes.ts";
 import { computeLogId } from "../../shared/entry/log-id.ts";
 import type { Env } from "../../workers/env.ts";
 import { indexedSeqs } from "../../workers/index-db/arrivals.ts";
+import { blob, bytesOf } from "../tile-store/sql.ts";
 import type { Arrival, IndexWitness, RebuildPage } from "./index-state.ts";
 import { IndexState, isSameLog } from "./index-state.ts";
 import type { CallerLimits, LeaseOutcome, LeaseRequest, Limits, Usage } from "./limits.ts";
-import { LimitBook } from "./limits.ts";
+import { LimitBook, sameLimits, UNLIMITED } from "./limits.ts";
 import type { CounterReport, TotalCounters } from "./totals.ts";
 import { Totals } from "./totals.ts";
 import { TotalsReporter } from "./totals-reporter.ts";
@@ -52,6 +53,7 @@ export class TenantDirectory extends DurableObject<Env> {
     this.#sql = ctx.storage.sql;
     this.#sql.exec(`
       CREATE TABLE IF NOT EXISTS tenant (one INTEGER PRIMARY KEY CHECK (one = 1), record TEXT NOT NULL);
+      CREATE TABLE IF NOT EXISTS creation (one INTEGER PRIMARY KEY CHECK (one = 1), fingerprint BLOB NOT NULL);
       CREATE TABLE IF NOT EXISTS api_keys (
         id TEXT PRIMARY KEY, secret_hash TEXT NOT NULL, name TEXT NOT NULL, scopes TEXT NOT NULL,
         principals TEXT NOT NULL, created_at TEXT NOT NULL, revoked_at TEXT) WITHOUT ROWID;
@@ -65,6 +67,20 @@ export class TenantDirectory extends DurableObject<Env> {
     this.#totals = new Totals(this.#sql);
     this.#limits = new LimitBook(this.#sql);
     this.#reporter = new TotalsReporter(ctx.storage, () => this.#reportTotals());
+  }
+
+  /**
+   * Takes the request that creates the tenant, once: false for any other one, at any time. A tenant of before 2026-11 was
+   * stored without its request, and is compared by name alone, by whoever asks.
+   *
+   * @param fingerprint of the request, hex
+   */
+  claim(fingerprint: string): boolean {
+    const bytes = fromHex(fingerprint);
+    const first = this.#first("SELECT fingerprint FROM creation");
+    if (first !== undefined) return equalSecret(bytesOf(first.fingerprint), bytes);
+    if (this.tenant() === null) this.#write("INSERT INTO creation VALUES (1, ?)", blob(bytes));
+    return true;
   }
 
   /** Stores the tenant with its limits, once; answers the one that is stored. */
@@ -144,9 +160,15 @@ export class TenantDirectory extends DurableObject<Env> {
     };
   }
 
-  /** Sets the tenant's limits in place of those before, or takes them away. */
-  setLimits(limits: Limits): void {
+  /**
+   * Sets the tenant's limits in place of those before, or takes them away.
+   *
+   * @param before those that the caller saw; false, and nothing is set, where others hold by now
+   */
+  setLimits(limits: Limits, before: Limits): boolean {
+    if (!sameLimits(this.#limits.limits(null) ?? UNLIMITED, before)) return false;
     this.#guarded(() => this.#limits.set(null, limits));
+    return true;
   }
 
   /** The limits of the tenant (`keyId` null) or a key, and what is used of them. */

@@ -91,6 +91,7 @@ export const SERVICE_KINDS = kinds(
         name: optional(label, "its name"),
         scopes: required(labels, "what it may do"),
         principals: optional(labels, "the principals that it may do it to"),
+        limits: optional(json, "what it may use, where it was given limits of its own"),
         expires_at: optional(time, "until when"),
         by,
       },
@@ -98,6 +99,14 @@ export const SERVICE_KINDS = kinds(
     "apikey.revoked": {
       description: "An API key was withdrawn.",
       action: { key_id: required(label, "the API key's id"), by, reason },
+    },
+    "limits.changed": {
+      description: "What a tenant may use was set by the operator, in place of what held before.",
+      action: {
+        entries_per_minute: optional(count, "entries stored in one minute of the clock; absent: not limited"),
+        bytes_per_day: optional(count, "bytes of requests in one day of UTC; absent: not limited"),
+        principals: optional(count, "principals but $system; absent: not limited"),
+      },
     },
     "policy.stored": {
       description: "A version of a policy was stored.",

@@ -34,7 +34,13 @@ export interface CheckFailure {
   readonly message: string;
 }
 
-export interface CheckResult {
+/** Whether what was expected is there, and if not, why; neither codes nor messages hold values of the record. */
+export interface Judged {
+  readonly passed: boolean;
+  readonly failures: readonly { readonly code: string; readonly message: string }[];
+}
+
+export interface CheckResult extends Judged {
   readonly passed: boolean;
   readonly failures: readonly CheckFailure[];
 }

@@ -6,52 +6,16 @@
  */
 import { isNewlyAllowed } from "./check.ts";
 import type { Shown, ShownReport } from "./format-report.ts";
+import { Budget, code, headline, MAX_CHARS, plain, sentence } from "./markdown-parts.ts";
 import type { RecheckedEvaluation } from "./report.ts";
-import { identityWords, shown } from "./text.ts";
-
-/** Characters of the whole. */
-const MAX_CHARS = 60_000;
-
-/** ASCII punctuation: all that can be structure in Markdown or HTML. */
-const PUNCTUATION = /[!-/:-@[-`{-~]/g;
-
-/** Each character as a reference, which is never structure, unless it is one of those that are safe where it stands. */
-function referenced(text: string, safe: string): string {
-  return text.replaceAll(PUNCTUATION, (character) =>
-    safe.includes(character) ? character : `&#${character.charCodeAt(0)};`,
-  );
-}
-
-/** A text of the record or the policy, safe and cut, as code: in code nobody is mentioned. */
-function code(text: string): string {
-  const safe = referenced(shown(text), ",=-");
-  return safe === "" ? "-" : `<code>${safe}</code>`;
-}
-
-/** The same for sentences: without links, and what would mention somebody or an issue is code. */
-function plain(text: string): string {
-  return sentence(shown(text));
-}
-
-/** A sentence whose parts were made safe to show. */
-function sentence(text: string): string {
-  return referenced(text, ",.;-'\"()>@#:")
-    .replaceAll(/[@#](?![0-9]+;)/g, (character) => `<code>&#${character.charCodeAt(0)};</code>`)
-    .replaceAll(/(w{3})\./gi, "$1&#46;");
-}
+import { identityWords } from "./text.ts";
 
 /** The comment. */
 export function markdownText(given: Shown): string {
   const { reports, result } = given;
   const differences = reports.reduce((sum, { report }) => sum + report.differences, 0);
   const rechecked = reports.reduce((sum, { report }) => sum + report.rechecked, 0);
-  const verdict = result === null ? "" : result.passed ? "passed: " : "**failed**: ";
-  const lines = [
-    `### Recheck ${verdict}${differences} of ${rechecked} evaluations differ`,
-    "",
-    ...(result?.failures ?? []).map(({ message }) => `- ${plain(message)}`),
-    ...(result === null || result.passed ? [] : [""]),
-  ];
+  const lines = headline(result, `${differences} of ${rechecked} evaluations differ`);
   const budget = new Budget(MAX_CHARS - lines.join("\n").length);
   for (const [place, each] of reports.entries()) {
     const section = sectionOf(each, budget);
@@ -62,19 +26,6 @@ export function markdownText(given: Shown): string {
     lines.push(...section);
   }
   return `${lines.join("\n").trimEnd()}\n`;
-}
-
-/** Characters that are left. */
-class Budget {
-  #left: number;
-  constructor(left: number) {
-    this.#left = left;
-  }
-  take(line: string): boolean {
-    if (line.length + 1 > this.#left) return false;
-    this.#left -= line.length + 1;
-    return true;
-  }
 }
 
 const HEADER = ["| step | seq | tool | recorded | now | why |", "| ---: | ---: | --- | --- | --- | --- |"];

@@ -21,8 +21,8 @@ export interface JobReport {
   readonly summary: SummaryJson;
 }
 
-/** Heads that the text shows. */
-const SHOWN_HEADS = 20;
+/** Heads that the forms for people show. */
+export const SHOWN_HEADS = 20;
 
 /** Whether the report passes the gate: a job that did not come to its end never does. */
 export function passesJobGate(gate: GateName, report: JobReport): boolean {

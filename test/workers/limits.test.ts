@@ -1,5 +1,7 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { PrincipalLog } from "../../durable-objects/principal-log/principal-log.ts";
+import { unavailable } from "../../durable-objects/principal-log/types.ts";
 import { breakIndex, stopClock } from "../durable-objects/faults.ts";
 import { problemOf, resultsOf, TestLog } from "../durable-objects/support.ts";
 import type { Answer, TestTenant } from "./support.ts";
@@ -307,6 +309,84 @@ describe("limits", () => {
     });
     await call(operator, "PUT", `/v1/tenants/${made.id}/limits`, {});
     expect((await call(key, "GET", "/v1/limits")).text).toContain('"tenant":{"limits":null');
+  });
+
+  it("are on the tenant's $system log from its creation on, each change once and before it holds", async () => {
+    const creation = { name: "l", limits: { entries_per_minute: 5 } };
+    const create = () =>
+      call(operator, "POST", "/v1/tenants", creation, { "idempotency-key": `recorded-${start}` });
+    const { tenant: made, api_key: key } = (await create()).body as unknown as {
+      tenant: { id: string };
+      api_key: string;
+    };
+    const recorded = async () => {
+      const page = await call(key, "GET", "/v1/principals/$system/entries?kind=limits.changed");
+      const found = page.body.entries as unknown as { action: unknown; reporter?: string }[];
+      return found.map(({ action }) => action);
+    };
+    const path = `/v1/tenants/${made.id}/limits`;
+    expect(await recorded()).toEqual([{ entries_per_minute: 5 }]);
+    await create();
+    const wide = { entries_per_minute: null, bytes_per_day: 7, principals: 0 };
+    for (let i = 0; i < 3; i++) expect((await call(operator, "PUT", path, wide)).status).toBe(200);
+    // Nothing is written for a request that uses what is allowed, or is refused.
+    for (let i = 0; i < 3; i++) await append(key, entry());
+    for (let i = 0; i < 2; i++) expect((await call(operator, "PUT", path, {})).status).toBe(200);
+    await create();
+    expect(await recorded()).toEqual([{ entries_per_minute: 5 }, { bytes_per_day: 7, principals: 0 }, {}]);
+
+    const original = PrincipalLog.prototype.append;
+    const away = vi.spyOn(PrincipalLog.prototype, "append").mockImplementation(async function (
+      this: PrincipalLog,
+      request,
+    ) {
+      if (request.log.name !== "$system") return original.call(this, request);
+      return unavailable("storage-failed", "no");
+    });
+    expect((await call(operator, "PUT", path, { principals: 9 })).status).toBe(503);
+    expect((await call(operator, "GET", path)).body.limits).toBeNull();
+    away.mockRestore();
+    expect((await call(operator, "PUT", path, { principals: 9 })).body.limits).toMatchObject({
+      principals: 9,
+    });
+    expect((await recorded()).slice(3)).toEqual([{ principals: 9 }]);
+  });
+
+  it("that hold are those of the last entry, also where another change comes in between", async () => {
+    const path = `/v1/tenants/${tenant.id}/limits`;
+    const put = (limit: number) => call(operator, "PUT", path, { entries_per_minute: limit });
+    const original = PrincipalLog.prototype.append;
+    let isFirst = true;
+    vi.spyOn(PrincipalLog.prototype, "append").mockImplementation(async function (
+      this: PrincipalLog,
+      request,
+    ) {
+      const outcome = await original.call(this, request);
+      if (isFirst && request.ids[0]?.startsWith("limits.changed.")) {
+        isFirst = false;
+        // The first change is on record and does not hold yet.
+        expect((await put(2)).status).toBe(200);
+      }
+      return outcome;
+    });
+    expect((await put(1)).body.limits).toMatchObject({ entries_per_minute: 1 });
+    const page = await call(tenant.key, "GET", "/v1/principals/$system/entries?kind=limits.changed");
+    const found = page.body.entries as unknown as { action: { entries_per_minute: number } }[];
+    expect(found.map(({ action }) => action.entries_per_minute)).toEqual([1, 2, 1]);
+  });
+
+  it("of a key are on the $system log with the key", async () => {
+    await keyWith({ bytes_per_day: 5, principals: null });
+    await keyWith({});
+    await keyWith();
+    const page = await call(tenant.key, "GET", "/v1/principals/$system/entries?kind=apikey.created");
+    const found = page.body.entries as unknown as { action: { limits?: unknown } }[];
+    expect(found.map(({ action }) => action.limits)).toEqual([
+      undefined,
+      { bytes_per_day: 5 },
+      undefined,
+      undefined,
+    ]);
   });
 
   it("are shown with a key, and are nobody's but the operator's and the admin's to set", async () => {

@@ -72,6 +72,25 @@ describe("a job over everything", () => {
       `recheck ${job.id} complete: 4 of 4 runs of 2 logs\n3 of 7 re-checked evaluations differ in 3 runs`,
     );
     expect(text.text).toContain("NEW ALLOW deny -> allow b send: 1, the first in run r1 at seq 3\n");
+    const forms = [
+      ["text", "text/plain", "recheck "],
+      ["junit", "application/xml", '<?xml version="1.0"'],
+      ["markdown", "text/markdown", "### Recheck "],
+    ] as const;
+    for (const [form, type, begin] of forms) {
+      for (const [gate, status] of [
+        ["", 200],
+        ["&gate=proxy", 409],
+      ] as const) {
+        const answer = await get(`/${job.id}/report?format=${form}${gate}`);
+        expect([form, answer.status]).toEqual([form, status]);
+        expect(answer.headers.get("content-type")).toContain(type);
+        expect(answer.text.startsWith(begin)).toBe(true);
+        expect(answer.text.includes('<failure type="differs"')).toBe(form === "junit" && gate !== "");
+        expect(answer.text.includes("**failed**")).toBe(form === "markdown" && gate !== "");
+      }
+    }
+    expect((await get(`/${job.id}/report?format=xml`)).body.pointer).toBe("?format");
   });
 
   it("gives the runs line by line: those that differ, or all of them", async () => {
@@ -208,7 +227,12 @@ describe("the report of one run that is stored", () => {
       status: "complete",
       summary: { rechecked: 2 },
     });
-    expect((await get(`/${stored.id}/report?format=text`)).status).toBe(400);
+    const text = await get(`/${stored.id}/report?format=text`);
+    expect([text.status, text.text.startsWith("run r1 ")]).toEqual([200, true]);
+    expect((await get(`/${stored.id}/report?format=junit&gate=proxy`)).text).toContain(
+      '<testsuite name="a/r1"',
+    );
+    expect((await get(`/${stored.id}/report?format=markdown`)).text).toContain("Head: size ");
     const list = (await get("?limit=200")).body.rechecks as unknown as { id: string }[];
     expect(list.map(({ id }) => id)).toContain(stored.id);
     const narrow = await newKey(tenant, ["recheck"], ["b"]);

@@ -1,5 +1,20 @@
 import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, it } from "vitest";
+import { nativeCrypto } from "../../native/crypto.ts";
+import { formatVkey, witnessKey } from "../../shared/note/vkey.ts";
+import {
+  cosignatureLine,
+  headOf,
+  headOfHeads,
+  serviceLogOf,
+  tenantLine,
+  tenantLogOf,
+} from "../shared/verify/heads-of.ts";
+import {
+  signerOf,
+  TestLog as TestBundleLog,
+  TestTenant as TestBundleTenant,
+} from "../shared/verify/test-tenant.ts";
 import type { TestTenant } from "./support.ts";
 import { call, entries, newTenant } from "./support.ts";
 
@@ -17,6 +32,7 @@ interface Report {
   next?: number;
   pinned?: boolean;
   not_checked?: string[];
+  freshness?: { witnessed: { witness: string; size: number | null }[] };
 }
 
 const log = (name: string) => `/v1/principals/${name}`;
@@ -150,6 +166,51 @@ describe("bundles", () => {
       const doubled = [...good.slice(0, i + 1), ...good.slice(i)];
       if (!isContent) expect([i, (await upload(doubled.join("\n"))).verdict]).toEqual([i, "broken"]);
     }
+  });
+
+  it("with cosignatures show what the witnesses saw that are named, and no others", async () => {
+    const own = new TestBundleTenant("cosigned");
+    const made = new TestBundleLog(own).fill(5);
+    const heads = tenantLogOf(own);
+    const listed = heads.list([headOf(made)]);
+    const service = serviceLogOf(nativeCrypto);
+    const at = service.list([headOfHeads(heads)]);
+    const names = ["w.example/w", "v.example/v"];
+    const signers = names.map((name) => ({ name, signer: signerOf(name), time: 1_800_000_000n }));
+    const [w = "", v = ""] = signers.map(({ name, signer }) =>
+      formatVkey(witnessKey(nativeCrypto, name, signer.publicKey)),
+    );
+    const bundle = [
+      ...made.lines(),
+      tenantLine(heads, listed, made, 5),
+      cosignatureLine(service, at, heads, heads.size, signers),
+    ].join("\n");
+    const seenBy = async (list: string) => {
+      const report = await upload(bundle, `?witnesses=${encodeURIComponent(list)}`);
+      expect([list, report.verdict, report.issues]).toEqual([list, "intact", []]);
+      return [
+        report.freshness?.witnessed.map(({ witness, size }) => [witness, size]),
+        report.not_checked?.join(),
+      ];
+    };
+    const unknown = (count: number) =>
+      expect.stringContaining(`${count} cosignatures: the keys of their witnesses`);
+    expect(await seenBy("")).toEqual([[], unknown(2)]);
+    expect(await seenBy(`# mine\n${w}\n\n${w}\n`)).toEqual([[[names[0], 5]], unknown(1)]);
+    expect((await seenBy(`${w}\n${v}`))[0]).toEqual(names.map((name) => [name, 5]));
+    for (const [list, detail] of [
+      ["w.example", "line 1: not <name>"],
+      [`${w}\n${service.vkey}`, "line 2: not the key of a witness"],
+    ] as const) {
+      const path = `/v1/verify?witnesses=${encodeURIComponent(list)}`;
+      const answer = await call(tenant.key, "POST", path, bundle);
+      expect([answer.status, answer.body.pointer]).toEqual([400, "?witnesses"]);
+      expect(answer.body.detail).toContain(detail);
+    }
+    const bare = await call(tenant.key, "POST", `/v1/verify?witnesses=${w}`, bundle);
+    expect([bare.status, bare.body.pointer]).toEqual([400, "?witnesses"]);
+    const long = await call(tenant.key, "POST", `/v1/verify?witnesses=${"x".repeat(8193)}`, bundle);
+    expect([long.status, long.body.pointer]).toEqual([400, "?witnesses"]);
   });
 
   it("what is no bundle is reported, never thrown", async () => {

@@ -7,7 +7,8 @@
  */
 import type { IdempotentRequest } from "../../durable-objects/principal-log/types.ts";
 import { nativeCrypto } from "../../native/crypto.ts";
-import { concat, toHex, utf8 } from "../../shared/bytes.ts";
+import { toHex, utf8 } from "../../shared/bytes.ts";
+import { fingerprintOf } from "./fingerprint.ts";
 import { Problem } from "./problem.ts";
 
 const MAX_LENGTH = 255;
@@ -32,20 +33,26 @@ export function idempotencyKey(request: Request): string | null {
 /**
  * What a log remembers a request by.
  *
+ * The key is a plain hash, so that an answer is found whatever the fingerprint's form was when it was stored. Until 2026-11
+ * that was a hash without a secret, which no request matches now: a retry of a request that was stored then is refused
+ * (422) for the 24 hours that its answer is kept. To take it for a new one would store entries without ids twice.
+ *
+ * @param masterKey the service's secret
+ * @param owner the tenant's id and the principal's name
  * @param operation what is asked for: the same key under another operation is another key
  * @param terms whatever else changes the answer: the body's form, the query
  * @param body the request's body as it was received
  */
 export function idempotentRequest(
+  masterKey: string,
+  owner: readonly [tenant: string, principal: string],
   key: string,
   operation: string,
   terms: readonly (string | null)[],
   body: Uint8Array,
 ): Omit<IdempotentRequest, "note"> {
-  const sha256 = (...parts: Uint8Array[]): string => toHex(nativeCrypto.sha256(concat(...parts)));
-  const asked = JSON.stringify([operation, ...terms]);
   return {
-    key: sha256(utf8(JSON.stringify([operation, key]))),
-    fingerprint: sha256(utf8(`${asked}\n`), body),
+    key: toHex(nativeCrypto.sha256(utf8(JSON.stringify([operation, key])))),
+    fingerprint: fingerprintOf(masterKey, owner, [operation, ...terms], body),
   };
 }

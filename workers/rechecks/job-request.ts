@@ -11,6 +11,7 @@ import { toHex, utf8 } from "../../shared/bytes.ts";
 import type { Env } from "../env.ts";
 import type { Caller } from "../http/auth.ts";
 import { mayUseAllPrincipals, mayUsePrincipal } from "../http/auth.ts";
+import { fingerprintOf } from "../http/fingerprint.ts";
 import { Problem } from "../http/problem.ts";
 import type { OpenedPolicy } from "../policies/engine.ts";
 import { openPolicy } from "../policies/engine.ts";
@@ -18,11 +19,13 @@ import type { JobBody } from "./read-request.ts";
 
 /** The job's id, derived from the Idempotency-Key where there is one, and what the request is known by. */
 export function jobId(
+  masterKey: string,
   caller: Caller,
   key: string | null,
   body: Uint8Array,
 ): { readonly id: string; readonly fingerprint: string } {
-  const fingerprint = toHex(nativeCrypto.sha256(body));
+  // A job of before 2026-11 keeps a hash without a secret: its key answers 422 from then on, and starts nothing twice.
+  const fingerprint = fingerprintOf(masterKey, [caller.tenant.id], ["createRecheck"], body);
   if (key === null) return { id: newJobId(), fingerprint };
   const text = JSON.stringify(["createRecheck", caller.tenant.id, caller.key.id, key]);
   return { id: toHex(nativeCrypto.sha256(utf8(text))).slice(0, 32), fingerprint };

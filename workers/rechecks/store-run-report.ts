@@ -63,7 +63,7 @@ export async function storeRunReport(env: Env, caller: Caller, run: RunReport): 
     policy.policyId,
     specSource,
   ]);
-  const { id, fingerprint } = jobId(caller, run.key, new TextEncoder().encode(asking));
+  const { id, fingerprint } = jobId(env.MASTER_KEY, caller, run.key, new TextEncoder().encode(asking));
   const source = opened.stored === null && opened.reference !== null ? opened.reference : null;
   const members = [`"principal":${JSON.stringify(log.name)}`, `"id":"${id}"`];
   if (source !== null) members.push(`"policy_source":${source}`);

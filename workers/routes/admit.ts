@@ -48,7 +48,10 @@ const admit = tenantRoute(
         const detail = "one entry is admitted at a time: the body is a JSON object";
         throw new Problem("invalid-request", { pointer: "", detail });
       }
-      const idempotency = key === null ? null : idempotentRequest(key, "admit", [query.wait ?? null], bytes);
+      const terms = [query.wait ?? null];
+      const owner = [caller.tenant.id, params.p] as const;
+      const idempotency =
+        key === null ? null : idempotentRequest(env.MASTER_KEY, owner, key, "admit", terms, bytes);
       const result = await append(env, caller, params.p, { form: "json", bytes, atomic: false, idempotency });
       const head = query.wait === "mirrored" ? await waitMirrored(result) : result.head;
       const [entry] = result.results;

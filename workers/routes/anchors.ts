@@ -5,7 +5,7 @@
  */
 import { z } from "zod";
 import type { AnchoredLog } from "../../durable-objects/head-log/types.ts";
-import { Hash, PrincipalName, Time } from "../../shared/api/schemas.ts";
+import { type AnchoredLogOut, AnchorIn, AnchorsPage, AnchorTaken } from "../../shared/api/anchors.ts";
 import { decodeHashCursor, encodeHashCursor } from "../http/cursor.ts";
 import { Problem } from "../http/problem.ts";
 import type { Route } from "../http/route.ts";
@@ -15,49 +15,6 @@ import { openLog, refusal } from "../logs/open-log.ts";
 import { headsScope, openTenantLog, visiblePrincipals } from "./tenant-log.ts";
 
 const MAX_PAGE = 1000;
-/** Characters of a receipt: a time stamp token with its certificates in base64, or an inclusion proof. */
-const MAX_RECEIPT = 65_536;
-/** A note has at most a hundred signatures; those of logs and witnesses are some hundred characters each. */
-const MAX_CHECKPOINT = 65_536;
-
-const AnchorIn = z
-  .strictObject({
-    principal: PrincipalName.optional().describe("whose log it is; or `log`"),
-    log: z.literal("tenant").optional().describe("the tenant's log of heads"),
-    checkpoint: z.string().min(1).max(MAX_CHECKPOINT).describe("the head that is kept: a signed note"),
-    where: z.string().min(1).max(1000).describe("where it is kept, in your words"),
-    receipt: z
-      .string()
-      .min(1)
-      .max(MAX_RECEIPT)
-      .optional()
-      .describe("what you got for it there; not looked into"),
-  })
-  .refine(({ principal, log }) => (principal === undefined) !== (log === undefined), {
-    message: "one of principal and log",
-    path: ["principal"],
-  });
-
-const AnchorOut = z.object({
-  size: z.int().min(1),
-  root: Hash,
-  checkpoint: z.string(),
-  where: z.string(),
-  receipt: z.string().nullable(),
-  by: z.string().describe("the API key that said so"),
-  anchored_at: Time,
-});
-
-const AnchoredLogOut = z.object({
-  principal: PrincipalName.nullable().describe("null for the tenant's log of heads"),
-  generation: z.int().min(0),
-  log_id: Hash,
-  size: z.int().min(0).describe("of the head that was reported last, some seconds ago"),
-  anchor: AnchorOut.nullable().describe("the last head that is known to be kept elsewhere"),
-  age_seconds: z.int().min(0).nullable(),
-  lag_entries: z.int().min(0).describe("entries after the anchor"),
-});
-
 function anchoredOut({ name, generation, logId, size, anchor }: AnchoredLog): z.infer<typeof AnchoredLogOut> {
   const log = { principal: name, generation, log_id: logId, size };
   if (anchor === null) return { ...log, anchor: null, age_seconds: null, lag_entries: size };
@@ -86,12 +43,7 @@ const post = tenantRoute(
     answers: {
       200: {
         description: "it is the log's, and kept",
-        schema: z.object({
-          result: z.enum(["advanced", "unchanged"]),
-          log_id: Hash,
-          size: z.int().min(1),
-          root: Hash,
-        }),
+        schema: AnchorTaken,
       },
     },
   },
@@ -139,11 +91,7 @@ const list = tenantRoute(
     answers: {
       200: {
         description: "the anchors",
-        schema: z.object({
-          log: AnchoredLogOut.describe("the tenant's log of heads"),
-          logs: z.array(AnchoredLogOut).describe("by log id"),
-          next_cursor: z.string().nullable(),
-        }),
+        schema: AnchorsPage,
       },
     },
   },

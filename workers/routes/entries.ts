@@ -67,7 +67,9 @@ const appendEntries = tenantRoute(
     const bytes = await readBody(request, MAX_BATCH_BYTES);
     const atomic = query.atomic === "true";
     const terms = [form, query.atomic ?? null, query.proof ?? null, query.wait ?? null];
-    const idempotency = key === null ? null : idempotentRequest(key, "appendEntries", terms, bytes);
+    const owner = [caller.tenant.id, params.p] as const;
+    const idempotency =
+      key === null ? null : idempotentRequest(env.MASTER_KEY, owner, key, "appendEntries", terms, bytes);
     const result = await append(env, caller, params.p, { form, bytes, atomic, idempotency });
     const head = query.wait === "mirrored" ? await waitMirrored(result) : result.head;
     const results = query.proof === "true" ? await addProofs(result) : result.results;

@@ -8,13 +8,11 @@ import { readReport } from "../../durable-objects/recheck-job/finish.ts";
 import { isEnd } from "../../durable-objects/recheck-job/types.ts";
 import { JobReportOut } from "../../shared/api/rechecks.ts";
 import { HexId } from "../../shared/api/schemas.ts";
-import type { GateInput, GateName } from "../../shared/recheck/report.ts";
-import { passesGate } from "../../shared/recheck/report.ts";
-import type { JobReport } from "../../shared/recheck/summary-report.ts";
-import { jobReportText, passesJobGate } from "../../shared/recheck/summary-report.ts";
+import { FORMAT_TYPES, RECHECK_FORMATS } from "../../shared/recheck/format-report.ts";
+import { formatStored, judgeStored, readStoredReport } from "../../shared/recheck/stored-report.ts";
 import { Problem } from "../http/problem.ts";
 import type { Route } from "../http/route.ts";
-import { jsonText, plain, tenantRoute } from "../http/route.ts";
+import { jsonText, tenantRoute } from "../http/route.ts";
 import { findJob } from "../rechecks/find-job.ts";
 import { RecheckAnswer } from "./recheck.ts";
 
@@ -30,11 +28,11 @@ const report = tenantRoute(
     summary: "The stored report of a re-check that is at its end",
     description:
       "Its bytes have the SHA-256 that the system log records. With gate=strict or gate=proxy a failed gate is a 409 with " +
-      "the report in it: a job that did not come to its end passes none.",
+      "the report in it, in the form that was asked for: a job that did not come to its end passes none.",
     params: JobParams,
     query: z.object({
       gate: z.enum(["strict", "proxy"]).optional(),
-      format: z.enum(["json", "text"]).default("json"),
+      format: z.enum(RECHECK_FORMATS).default("json"),
     }),
     answers: {
       200: { description: "the report: a job's, or a run's", schema: z.union([JobReportOut, RecheckAnswer]) },
@@ -49,25 +47,18 @@ const report = tenantRoute(
     if (text === null) {
       throw new Problem("unavailable", { detail: "the stored report could not be read", retryAfter: 2 });
     }
-    const ofRun = view.selection.run !== null;
-    if (query.gate !== undefined && !passes(query.gate, text, ofRun)) {
+    const { gate = null, format } = query;
+    if (format === "json" && gate === null) return jsonText(text);
+    const stored = readStoredReport(text);
+    const passed = judgeStored(stored, gate)?.passed ?? true;
+    if (format === "json") {
+      if (passed) return jsonText(text);
       throw new Problem("gate-failed", { members: { report: JSON.parse(text) as unknown } });
     }
-    if (query.format === "json") return jsonText(text);
-    if (ofRun) {
-      throw new Problem("invalid-request", {
-        pointer: "?format",
-        detail: "query: the stored report of a run is JSON",
-      });
-    }
-    return plain(jobReportText(JSON.parse(text) as JobReport));
+    const headers = { "content-type": FORMAT_TYPES[format], "cache-control": "no-store" };
+    return new Response(formatStored(format, stored, gate), { status: passed ? 200 : 409, headers });
   },
 );
-
-function passes(gate: GateName, text: string, ofRun: boolean): boolean {
-  const value: unknown = JSON.parse(text);
-  return ofRun ? passesGate(gate, [value as GateInput]) : passesJobGate(gate, value as JobReport);
-}
 
 const runs = tenantRoute(
   {

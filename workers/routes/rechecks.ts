@@ -65,7 +65,7 @@ const create = tenantRoute(
   async ({ request, env, caller, query }) => {
     const key = idempotencyKey(request);
     const bytes = await readBody(request, MAX_BODY);
-    const { id, fingerprint } = jobId(caller, key, bytes);
+    const { id, fingerprint } = jobId(env.MASTER_KEY, caller, key, bytes);
     const stub = env.RECHECK_JOB.getByName(jobObjectName(caller.tenant.id, id));
     let outcome = key === null ? null : await stub.again(fingerprint);
     if (outcome === null) {

@@ -5,6 +5,7 @@
  */
 import { z } from "zod";
 import { deriveFromMaster } from "../../durable-objects/managed-keys.ts";
+import type { Limits } from "../../durable-objects/tenant-directory/limits.ts";
 import type { ApiKeyRecord, TenantRecord } from "../../durable-objects/tenant-directory/tenant-directory.ts";
 import { nativeCrypto } from "../../native/crypto.ts";
 import type { LimitsIn } from "../../shared/api/limits.ts";
@@ -23,6 +24,7 @@ import { formatApiKey } from "../../shared/api-key.ts";
 import { toHex } from "../../shared/bytes.ts";
 import type { Env } from "../env.ts";
 import { forgetKey, mayUsePrincipal } from "../http/auth.ts";
+import { fingerprintOf } from "../http/fingerprint.ts";
 import { idempotencyKey } from "../http/idempotency.ts";
 import { Problem } from "../http/problem.ts";
 import type { Route } from "../http/route.ts";
@@ -30,7 +32,7 @@ import { json, openRoute, tenantRoute } from "../http/route.ts";
 import { indexTenant } from "../index-db/tenants.ts";
 import { ensurePrincipal, SYSTEM_PRINCIPAL } from "../logs/open-log.ts";
 import { appendSystemEntry } from "../logs/system-log.ts";
-import { limitsFrom, limitsOut } from "./limits.ts";
+import { limitsFrom, limitsOut, limitsRecord, recordFirstLimits } from "./limits.ts";
 import { registryProblem } from "./registry.ts";
 
 function keyOut(key: ApiKeyRecord): z.infer<typeof ApiKeyOut> {
@@ -70,6 +72,7 @@ async function createKeyRecorded(
     createdAt: new Date().toISOString(),
     revokedAt: null,
   };
+  const limits = record.limits === null ? {} : limitsRecord(record.limits);
   await appendSystemEntry(env, tenant, {
     id: `apikey.created.${record.id}`,
     kind: "apikey.created",
@@ -77,6 +80,7 @@ async function createKeyRecorded(
       key_id: record.id,
       scopes: [...record.scopes],
       principals: [...record.principals],
+      ...(Object.keys(limits).length === 0 ? {} : { limits }),
       ...(by === null ? {} : { by }),
     },
   });
@@ -110,7 +114,7 @@ const createTenant = openRoute(
     access: "operator",
     summary: "Create a tenant: its key registry's genesis, and its first admin key, shown once",
     description:
-      "With an Idempotency-Key the same request again answers the same tenant and key. With a recovery_key the first answer is genesis for that key to sign; the same request with recovery_signature creates the tenant.",
+      "With an Idempotency-Key the same request again, at any time, answers the same tenant and the same key; another request under it is refused (422), recovery_signature aside. With a recovery_key the first answer is genesis for that key to sign; the same request with recovery_signature creates the tenant.",
     body: TenantIn,
     answers: {
       201: { description: "the tenant", schema: TenantAnswer },
@@ -128,6 +132,9 @@ const createTenant = openRoute(
       // A tenant that was created from this request is answered again, below.
       if (draft.code !== "registry-moved") throw registryProblem(draft);
     }
+    const limits = body.limits === undefined ? null : limitsFrom(body.limits);
+    // Before anything is made of it: a request that is refused below can be mended in its signature alone.
+    if (idempotency !== null) await claimRequest(env, first.tenant, body, limits);
     const signed = recovery === null ? null : { key: recovery.key, signature: recovery.signature ?? "" };
     const registry = await keys.create(first.tenant, env.LOG_HOST, signed);
     if (!registry.ok) throw registryProblem(registry);
@@ -138,14 +145,14 @@ const createTenant = openRoute(
       registryId: registry.registryId,
       createdAt: new Date().toISOString(),
     };
-    const tenant = await env.TENANT_DIRECTORY.getByName(first.tenant).create(
-      candidate,
-      body.limits === undefined ? null : limitsFrom(body.limits),
-    );
+    const tenant = await env.TENANT_DIRECTORY.getByName(first.tenant).create(candidate, limits);
+    // A tenant from before requests were claimed.
     if (tenant.name !== body.name) throw new Problem("idempotency-mismatch");
     await ensurePrincipal(env, tenant, SYSTEM_PRINCIPAL, null);
     await indexTenant(env.DB, tenant, registry.records.slice(0, 1));
     await recordGenesis(env, tenant);
+    // Nobody has a key yet: what is limited from the start is on record before it is used.
+    if (limits !== null) await recordFirstLimits(env, tenant, limits);
     const options = { name: "first admin key", scopes: SCOPES, principals: ["*"] };
     const text = (await createKeyRecorded(env, tenant, first, options, null)).text;
     return json(
@@ -154,6 +161,18 @@ const createTenant = openRoute(
     );
   },
 );
+
+/** Binds the tenant-to-be to its request. Throws a 422 problem where another one was first. */
+async function claimRequest(
+  env: Env,
+  id: string,
+  { name, recovery_key: key }: z.infer<typeof TenantIn>,
+  limits: Limits | null,
+): Promise<void> {
+  const asked = ["createTenant", name, JSON.stringify(limits), key ?? null];
+  const request = fingerprintOf(env.MASTER_KEY, [id], asked, new Uint8Array());
+  if (!(await env.TENANT_DIRECTORY.getByName(id).claim(request))) throw new Problem("idempotency-mismatch");
+}
 
 /** The recovery key of a new tenant, with its signature once there is one. Throws a 400 problem. */
 function recoveryOf(

@@ -8,6 +8,8 @@ import { nativeCrypto } from "../../native/crypto.ts";
 import { Hash, PrincipalName, VerifyReport } from "../../shared/api/schemas.ts";
 import { FieldSelection } from "../../shared/entry/field-selection.ts";
 import { RunsealError } from "../../shared/errors.ts";
+import type { NoteKey } from "../../shared/note/vkey.ts";
+import { parseWitnessList } from "../../shared/note/witness-list.ts";
 import type { KeptHead } from "../../shared/verify/bundle.ts";
 import { BundleVerifier } from "../../shared/verify/bundle.ts";
 import type { Caller } from "../http/auth.ts";
@@ -30,6 +32,19 @@ const HeadParam = z
   .describe("a head kept elsewhere, SEQ:HASH");
 /** Bytes of an uploaded bundle: what one request can hash within its CPU time. */
 const MAX_BUNDLE_BYTES = 64 * 1024 * 1024;
+
+/** Characters of a list of witnesses: what a request's address has room for. */
+const MAX_WITNESS_CHARS = 8192;
+
+/** Throws a 400 problem that names the line. */
+function witnessesOf(list: string | undefined): NoteKey[] {
+  try {
+    return list === undefined ? [] : parseWitnessList(nativeCrypto, list);
+  } catch (error) {
+    if (!(error instanceof RunsealError)) throw error;
+    throw new Problem("invalid-request", { pointer: "?witnesses", detail: `query: ${error.message}` });
+  }
+}
 
 function keptHeadOf(text: string | undefined): KeptHead | undefined {
   if (text === undefined) return undefined;
@@ -83,7 +98,19 @@ const upload = tenantRoute(
     tag: "verification",
     scope: "verify",
     summary: "Verify an uploaded bundle, trusting nothing that is stored here",
-    query: z.object({ registry: Hash.optional().describe("the registry id to pin"), head: HeadParam }),
+    description:
+      "What it shows is as good as the service that runs it: offline, `runseal verify` needs nobody. A checkpoint that was kept can be pinned there alone.",
+    query: z.object({
+      registry: Hash.optional().describe("the registry id to pin"),
+      head: HeadParam,
+      witnesses: z
+        .string()
+        .max(MAX_WITNESS_CHARS)
+        .optional()
+        .describe(
+          "vkeys of the witnesses whose cosignatures are to count, one a line; percent-encoded, for a plus would become a space",
+        ),
+    }),
     rawBody: { schema: z.string(), contentTypes: ["application/x-ndjson"], limit: MAX_BUNDLE_BYTES },
     answers: { 200: { description: "the report, whatever its verdict", schema: VerifyReport } },
   },
@@ -93,6 +120,7 @@ const upload = tenantRoute(
       verifiedBy: "runseal service",
       ...(query.registry === undefined ? {} : { registryId: query.registry }),
       ...(keptHead === undefined ? {} : { keptHead }),
+      witnesses: witnessesOf(query.witnesses),
     });
     for await (const line of lines(request, MAX_BUNDLE_BYTES)) verifier.line(line);
     return json(verifier.finish());

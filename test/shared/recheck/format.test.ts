@@ -6,6 +6,7 @@ import type { RecheckReport } from "../../../shared/recheck/report.ts";
 import { reportJson } from "../../../shared/recheck/report.ts";
 import { readReport } from "../../../shared/recheck/report-read.ts";
 import { reportText } from "../../../shared/recheck/text.ts";
+import { texts } from "./hostile-texts.ts";
 import { answerOf, defaultPolicy, fixtureRun, LoopRun, policyOf, recheck, strictPolicy } from "./support.ts";
 import { parseXml } from "./xml.ts";
 
@@ -36,25 +37,6 @@ function hostile(text: string): RecheckReport {
   const changed = { evaluations, notes: [text], runId: text, runStatus: text, policyId: text };
   return Object.assign(Object.create(Object.getPrototypeOf(report)), report, changed) as RecheckReport;
 }
-
-const texts = fc.oneof(
-  fc.string({ unit: "binary", maxLength: 60 }),
-  fc
-    .array(fc.constantFrom(..."|`<>&\"'*_[]()!#@\\~\n\r\u0000\u001b\u202e\ud800\ufffe:/.w1a ".split("")), {
-      maxLength: 40,
-    })
-    .map((characters) => characters.join("")),
-  fc.constantFrom(
-    "https://evil.example/x",
-    "www.evil.example",
-    "@octocat",
-    "#1",
-    "<img src=x>",
-    "| a | b |",
-    "```",
-    "&lt;",
-  ),
-);
 
 describe("text", () => {
   it("is the pinned text, and nothing more where nothing is asked", () => {

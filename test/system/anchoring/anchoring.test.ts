@@ -126,9 +126,22 @@ describe("docs/anchoring.md", () => {
       const log = logs.find(({ principal, size }) => principal === "agent" && size === 5);
       if (log !== undefined) {
         expect(log.lag_entries).toBe(2);
-        return;
+        break;
       }
       await new Promise((resolve) => setTimeout(resolve, 250));
     }
+    const [result, ...logs] = (await shell(block("runseal anchors"))).trimEnd().split("\n");
+    expect(result).toBe("unchanged: a head of 3 entries");
+    expect(logs).toContainEqual(
+      expect.stringMatching(/^agent: 5 entries, 2 after the anchor of 3, [0-9]+ s ago: the auditor$/),
+    );
+    await expect(shell("npx runseal anchors list --max-lag 1 --principal agent")).rejects.toMatchObject({
+      code: 1,
+    });
+    const other = "npx runseal anchors add agent.checkpoint --tenant-log --where x";
+    await expect(shell(other)).rejects.toMatchObject({
+      code: 1,
+      stdout: expect.stringMatching(/^rejected \(other-log\): /),
+    });
   });
 });

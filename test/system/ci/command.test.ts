@@ -1,7 +1,7 @@
 /**
  * `runseal recheck` as a CI job runs it, against a real server.
  */
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { parseXml } from "../../shared/recheck/xml.ts";
@@ -44,6 +44,58 @@ beforeAll(async () => {
   lax = join(temporaryFolder(), "lax.json");
   const all = { read_only: "allow", local_mutation: "allow", remote_mutation: "allow", destructive: "allow" };
   writeFileSync(lax, JSON.stringify({ policy_id: "lax/v1", side_effects: all }));
+});
+
+describe("runseal rechecks", () => {
+  const rechecks = (...args: string[]): Promise<CommandResult> =>
+    runseal(["rechecks", ...args], { RUNSEAL_URL: recorded.url, RUNSEAL_API_KEY: recorded.recheckKey });
+  const start = (policy: "default" | "strict", ...args: string[]): Promise<CommandResult> =>
+    rechecks("--policy", policyFile(policy), "--principal", "bot", ...args);
+
+  it("prints a job's report in each form, red where the gate is", async () => {
+    const junit = await start("strict", "--format", "junit");
+    const document = parseXml(junit.stdout);
+    expect([junit.code, document.attributes.name]).toEqual([1, "runseal rechecks"]);
+    expect(Number(document.attributes.failures)).toBeGreaterThan(1);
+    const markdown = await start("strict", "--format", "markdown");
+    expect([markdown.code, markdown.stdout.startsWith("### Recheck **failed**: ")]).toEqual([1, true]);
+    const text = await start("strict");
+    expect(text.stdout).toMatch(/^recheck [0-9a-f]{32} complete: 2 of 2 runs/);
+    expect(text.stderr).toContain("FAILED: ");
+    const good = await start("default", "--format", "junit");
+    expect([good.code, parseXml(good.stdout).attributes.failures]).toEqual([0, "0"]);
+  });
+
+  it("prints the stored report of a job, and of a single run, in each form", async () => {
+    const { stdout: id } = await start("strict", "--no-wait");
+    const wait = (of: string, ...args: string[]) => rechecks("wait", of.trim(), ...args);
+    const json = await wait(id, "--format", "json");
+    expect(json.stdout).toBe((await wait(id, "--json")).stdout);
+    expect(JSON.parse(json.stdout)).toMatchObject({ report: "runseal.recheck.v1" });
+    expect(parseXml((await wait(id, "--format", "junit")).stdout).attributes.name).toBe("runseal rechecks");
+
+    const response = await recorded.client.request(
+      "POST",
+      `/v1/principals/bot/runs/${RUN}/recheck?store=true`,
+      { body: `{"policy":{"rules":${readFileSync(policyFile("strict"), "utf8")}}}` },
+    );
+    const { stored } = (await response.json()) as { stored: { id: string } };
+    const run = await wait(stored.id, "--format", "junit");
+    expect([run.code, parseXml(run.stdout).children[0]?.attributes.name]).toEqual([1, `bot/${RUN}`]);
+    expect((await wait(stored.id)).stdout).toMatch(/^run refund-10417 COMPLETED: /);
+    expect((await wait(stored.id, "--format", "markdown")).stdout).toContain("Run <code>bot</code>");
+    expect(JSON.parse((await wait(stored.id, "--json")).stdout)).toMatchObject({ run_id: RUN });
+  });
+
+  it.each([
+    [["--format", "xml"], "--format is one of"],
+    [["--format", "junit", "--json"], "give one of them"],
+    [["--stored", "gate", "--policy", "x.json"], "name one policy: --policy or --stored\n"],
+  ])("refuses %j as usage", async (args, message) => {
+    const { code, stdout, stderr } = await rechecks("--all", ...args);
+    expect([code, stdout, stderr.includes(message)]).toEqual([2, "", true]);
+    expect(stderr).not.toContain("--decisions");
+  });
 });
 
 describe("runseal recheck", () => {

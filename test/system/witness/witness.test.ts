@@ -131,6 +131,13 @@ describe("one Runseal as the witness of another", () => {
       if (seen?.size === 2) {
         expect(seen.witness).toBe(parseVkey(nativeCrypto, vkey).name);
         expect(report.trusted.join()).toContain("2 entries were there at");
+        // The service finds the same in it, without what it has stored.
+        const query = `registry=${tenant.registryId}&witnesses=${encodeURIComponent(`${vkey}\n${ANOTHER}`)}`;
+        const uploaded = await log.client(tenant.key).post(`/v1/verify?${query}`, text);
+        expect(uploaded.json<VerifyReport>()).toMatchObject({
+          verdict: "intact",
+          freshness: { witnessed: report.freshness?.witnessed },
+        });
         break;
       }
       await new Promise((resolve) => setTimeout(resolve, 1000));
