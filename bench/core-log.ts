@@ -17,7 +17,6 @@ import type { LeafBody } from "../shared/entry/leaf.ts";
 import { encodeLeafBody, LeafSealer } from "../shared/entry/leaf.ts";
 import { canonicalJson } from "../shared/json/canonical.ts";
 import { RightEdge } from "../shared/merkle/edge.ts";
-import { leafHash } from "../shared/merkle/hash.ts";
 import type { TreeNode } from "../shared/merkle/nodes.ts";
 
 /** An entry whose values are canonical texts already: what is measured begins behind the parser. */
@@ -104,8 +103,8 @@ export class CoreLog {
     for (const entry of entries) {
       seq += 1;
       const body = encodeLeafBody(this.#bodyOf(entry));
-      const leaf = this.#sealer.seal(seq, this.#prev, 1_764_000_000_000_000_000n, body);
-      const hash = leafHash(nativeCrypto, leaf);
+      const hashed = this.#sealer.hashed(seq, this.#prev, 1_764_000_000_000_000_000n, body);
+      const hash = nativeCrypto.sha256(hashed);
       this.#prev = hash;
       hashes.push(hash);
     }

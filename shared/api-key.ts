@@ -9,6 +9,9 @@ import { concat, fromBase64, fromHex, toBase64, toHex } from "./bytes.ts";
 const PREFIX = "rsk_";
 const ENCODED = /^[A-Za-z0-9_-]{86}$/;
 
+/** Characters of an API key. */
+export const API_KEY_CHARS = 90;
+
 export interface ApiKeyParts {
   /** 16 bytes of hex. */
   readonly tenant: string;

@@ -78,7 +78,8 @@ function isTransient(error: unknown): boolean {
 export function createApp(): App {
   const app: App = new Hono();
   for (const route of routes) mount(app, route);
-  app.all("*", (context) => {
+  // Not a route for every path: each request would run through the chain of both.
+  app.notFound((context) => {
     const requestId = requestIdOf(context.req.raw);
     const allowed = routes.filter((route) => matches(route.path, new URL(context.req.url).pathname));
     if (allowed.length === 0) return problemResponse("not-found", {}, requestId);

@@ -9,6 +9,7 @@
  */
 import { Buffer } from "node:buffer";
 import { toHex } from "../../shared/bytes.ts";
+import { idOfColumns } from "../../shared/entry/columns.ts";
 import { parseRow } from "../../shared/entry/row.ts";
 import { RunsealError } from "../../shared/errors.ts";
 import type { Segment } from "../principal-log/storage.ts";
@@ -83,19 +84,21 @@ export class ContentArchive {
   }
 
   async #run(): Promise<void> {
-    const { keys, bucket, prefix, sync } = this.#context;
+    const { keys, bucket, prefix, logId, sync } = this.#context;
     for (let object = 0; object < CONTENT_LIMITS.objects && this.isBehind; object++) {
-      const { chunk, bytes } = this.#seal();
+      const { chunk, entries } = this.#begin();
+      // Durable before anything is sealed under the keys. Whoever erases an entry from now on deletes its key.
       await sync();
+      const bytes = await sealBoxes(logId, chunk.firstSeq, entries);
       // Null: it is there already, from a put whose answer was lost.
       await bucket.put(contentPath(prefix, chunk), bytes, { onlyIf: new Headers({ "If-None-Match": "*" }) });
       keys.boxedSeq = chunk.firstSeq + chunk.count - 1;
     }
   }
 
-  /** The next object. There is no await in here: between the reading of an entry and its sealing nothing erases it. */
-  #seal(): { chunk: ContentChunk; bytes: Uint8Array } {
-    const { keys, logId } = this.#context;
+  /** The next object, with its keys stored. There is no await in here: what was erased before is not in it. */
+  #begin(): { chunk: ContentChunk; entries: BoxEntry[] } {
+    const { keys } = this.#context;
     const firstSeq = keys.boxedSeq + 1;
     const begun = keys.chunkOf(firstSeq);
     const waiting = this.#read(firstSeq, begun?.count ?? null);
@@ -106,7 +109,7 @@ export class ContentArchive {
       const key = chunk.keys.get(place);
       return { id, sealed: text === null || key === undefined ? null : { key, text } };
     });
-    return { chunk, bytes: sealBoxes(logId, firstSeq, entries) };
+    return { chunk, entries };
   }
 
   /** Entries from `firstSeq` on: as many as fit, or exactly `count`. */
@@ -138,7 +141,7 @@ export class ContentArchive {
 
 function waitingOf(row: string): Waiting {
   const { columns, values, salts } = parseRow(row);
-  const { i: id } = JSON.parse(columns) as { i: string };
+  const id = idOfColumns(columns);
   const empty = values === null || NO_VALUES.test(values);
   return { id, text: empty ? null : `${values}\u0001${salts ?? ""}` };
 }

@@ -14,7 +14,7 @@
  * @module
  */
 import { Buffer } from "node:buffer";
-import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
+import { createDecipheriv, randomBytes } from "node:crypto";
 import { concat, equalBytes, utf8 } from "../../shared/bytes.ts";
 import { RunsealError } from "../../shared/errors.ts";
 
@@ -44,11 +44,17 @@ export function newKeys(count: number): Uint8Array {
   return new Uint8Array(randomBytes(count * KEY_BYTES));
 }
 
-/** Seals consecutive entries into one object. */
-export function sealBoxes(logId: Uint8Array, firstSeq: number, entries: readonly BoxEntry[]): Uint8Array {
-  const lengths = entries.map(({ sealed }) =>
-    sealed === null ? 0 : Buffer.byteLength(sealed.text) + TAG_BYTES,
-  );
+/**
+ * Seals consecutive entries into one object. By Web Crypto: a cipher of `node:crypto` takes twice the time in workerd, for
+ * it is several objects an entry.
+ */
+export async function sealBoxes(
+  logId: Uint8Array,
+  firstSeq: number,
+  entries: readonly BoxEntry[],
+): Promise<Uint8Array> {
+  const texts = entries.map(({ sealed }) => (sealed === null ? null : utf8(sealed.text)));
+  const lengths = texts.map((text) => (text === null ? 0 : text.length + TAG_BYTES));
   const boxesAt = LENGTHS_AT + 4 * entries.length;
   const out = new Uint8Array(lengths.reduce((sum, length) => sum + length, boxesAt));
   const view = new DataView(out.buffer);
@@ -58,16 +64,16 @@ export function sealBoxes(logId: Uint8Array, firstSeq: number, entries: readonly
   view.setBigUint64(FIRST_AT, BigInt(firstSeq), true);
   view.setUint32(COUNT_AT, entries.length, true);
   let at = boxesAt;
-  entries.forEach(({ id, sealed }, i) => {
+  for (const [i, { id, sealed }] of entries.entries()) {
     view.setUint32(LENGTHS_AT + 4 * i, lengths[i] ?? 0, true);
-    if (sealed === null) return;
-    const cipher = createCipheriv(CIPHER, sealed.key, nonce);
-    cipher.setAAD(additionalData(logId, id));
-    for (const part of [cipher.update(sealed.text, "utf8"), cipher.final(), cipher.getAuthTag()]) {
-      out.set(part, at);
-      at += part.length;
-    }
-  });
+    const text = texts[i];
+    if (sealed === null || text === null || text === undefined) continue;
+    const key = await crypto.subtle.importKey("raw", sealed.key, "AES-GCM", false, ["encrypt"]);
+    const additional = additionalData(logId, id);
+    const algorithm = { name: "AES-GCM", iv: nonce, additionalData: additional, tagLength: 8 * TAG_BYTES };
+    out.set(new Uint8Array(await crypto.subtle.encrypt(algorithm, key, text)), at);
+    at += text.length + TAG_BYTES;
+  }
   return out;
 }
 

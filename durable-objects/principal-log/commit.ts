@@ -141,11 +141,12 @@ export function commitGroup(
 
   function store(id: string, framed: FramedEntry): ItemOutcome {
     seq += 1;
-    const leaf = sealer.seal(seq, prev, recordedAt, framed.bytes);
+    const hashed = sealer.hashed(seq, prev, recordedAt, framed.bytes);
+    const leaf = hashed.subarray(1);
     if (leaf.length > MAX_LEAF_BYTES)
       throw new RunsealError("leaf-too-large", "a leaf is larger than 16 KiB");
-    const hash = leafHash(crypto, leaf);
-    completed.push(...edge.append(hash));
+    const hash = crypto.sha256(hashed);
+    for (const node of edge.append(hash)) completed.push(node);
     prev = hash;
     fresh.set(id, { id, seq, hash, framed: { bytes: leaf, row: framed.row } });
     futureUntil = context.ids.futureAfter(id, nowMs, futureUntil);

@@ -11,7 +11,9 @@ import { logEvent } from "../../workers/log-event.ts";
  * Milliseconds between a commit and the flush and mirror that follow it. A reader does not wait for it (it asks for a
  * flush), and what comes meanwhile shares one transaction in D1 and one put of the checkpoint.
  */
-const DELAY_MS = 1000;
+const DELAY_MS = 2000;
+/** The same between two passes of work that is bounded a pass: appends are served in between. */
+const BREATH_MS = 100;
 /** First and longest pause between two attempts of a failing flush. */
 const MIN_PAUSE_MS = 2000;
 const MAX_PAUSE_MS = 60_000;
@@ -48,12 +50,14 @@ export class FlushAlarm {
   /**
    * Sets the alarm, unless it is set: to set it later each time would starve the flush. While an attempt is under way
    * its end decides.
+   *
+   * @param soon whether the attempt that just ended left off where it may go on at once
    */
-  async arm(): Promise<void> {
+  async arm(soon = false): Promise<void> {
     if (this.#armed || this.#running) return;
     this.#armed = true;
     try {
-      await this.#storage.setAlarm(Date.now() + this.#pause());
+      await this.#storage.setAlarm(Date.now() + (soon ? BREATH_MS : this.#pause()));
     } catch {
       // The next commit tries again.
       this.#armed = false;

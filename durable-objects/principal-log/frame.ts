@@ -40,15 +40,22 @@ export function encodeFrame(entries: readonly FramedEntry[]): Frame {
   return { bytes: out, rows: entries.map(({ row }) => row).join("\n") };
 }
 
-/** Splits byte strings; they are views into what was joined. Throws `RunsealError("malformed-frame")`. */
-export function decodeBytes(joined: Uint8Array): Uint8Array[] {
+/**
+ * Splits byte strings, all of them or those from one place up to another; they are views into what was joined. Throws
+ * `RunsealError("malformed-frame")`.
+ */
+export function decodeBytes(
+  joined: Uint8Array,
+  begin = 0,
+  end: number = Number.POSITIVE_INFINITY,
+): Uint8Array[] {
   const view = new DataView(joined.buffer, joined.byteOffset, joined.byteLength);
   const out: Uint8Array[] = [];
-  for (let at = 0; at < joined.length; ) {
+  for (let at = 0, place = 0; at < joined.length && place < end; place++) {
     const length = at + LENGTH_BYTES <= joined.length ? view.getUint32(at, true) : Number.POSITIVE_INFINITY;
     at += LENGTH_BYTES;
     if (at + length > joined.length) throw new RunsealError("malformed-frame", "a frame is cut short");
-    out.push(joined.subarray(at, at + length));
+    if (place >= begin) out.push(joined.subarray(at, at + length));
     at += length;
   }
   return out;

@@ -9,6 +9,7 @@ import { equalBytes } from "../../shared/bytes.ts";
 import type { CryptoPort } from "../../shared/crypto/port.ts";
 import { encodeEntryBundle } from "../../shared/merkle/bundle.ts";
 import { RightEdge } from "../../shared/merkle/edge.ts";
+import { HASH_BYTES } from "../../shared/merkle/hash.ts";
 import { coverRange } from "../../shared/merkle/nodes.ts";
 import { entriesPath, TILE_WIDTH, tilePath } from "../../shared/merkle/tiles.ts";
 import { parseCheckpoint } from "../../shared/note/checkpoint.ts";
@@ -60,10 +61,13 @@ async function createOnly(bucket: R2Bucket, key: string, bytes: Uint8Array): Pro
   return there !== null && equalBytes(new Uint8Array(await there.arrayBuffer()), bytes);
 }
 
+/** Tiles after which the progress is noted: to note it costs a transaction, and not to, some puts more after a crash. */
+const TILES_A_NOTE = 32;
+
 /**
  * Writes the tiles and bundles that became full since `archivedSeq`. Throws what R2 throws.
  *
- * @param archived called after each tile, with the sequence number up to which everything is archived
+ * @param archived called now and then, and at the end, with the sequence number up to which everything is archived
  * @returns whether all are; false: another object is where one of them belongs
  */
 export async function archiveTiles(
@@ -72,29 +76,36 @@ export async function archiveTiles(
   size: number,
   archived: (seq: number) => void,
 ): Promise<boolean> {
-  const { bucket, prefix, tree } = context;
-  for (let seq = archivedSeq; seq + TILE_WIDTH <= size; seq += TILE_WIDTH) {
-    const tile = seq / TILE_WIDTH;
-    const puts: [string, Uint8Array][] = [
-      [
-        `${prefix}/${entriesPath(tile)}`,
-        encodeEntryBundle(context.leaves(tile * TILE_WIDTH + 1, TILE_WIDTH)),
-      ],
-    ];
-    // Each upper tile becomes full together with the last tile below it.
-    for (let level = 0, index = tile; ; level++) {
-      const hashes = tree.tile(level, index);
-      if (hashes === null || hashes.length < TILE_WIDTH * 32) break;
-      puts.push([`${prefix}/${tilePath(level, index)}`, hashes]);
-      if ((index + 1) % TILE_WIDTH !== 0) break;
-      index = Math.floor(index / TILE_WIDTH);
+  let noted = archivedSeq;
+  let seq = archivedSeq;
+  try {
+    for (; seq + TILE_WIDTH <= size; seq += TILE_WIDTH) {
+      if (seq - noted >= TILES_A_NOTE * TILE_WIDTH) {
+        archived(seq);
+        noted = seq;
+      }
+      if (!(await archiveTile(context, seq / TILE_WIDTH))) return false;
     }
-    for (const [key, bytes] of puts) {
-      if (!(await createOnly(bucket, key, bytes))) return false;
-    }
-    archived(seq + TILE_WIDTH);
+    return true;
+  } finally {
+    if (seq > noted) archived(seq);
   }
-  return true;
+}
+
+/** Puts one tile of the lowest level, its bundle, and the tiles above that become full with it. */
+async function archiveTile({ bucket, prefix, tree, leaves }: MirrorContext, tile: number): Promise<boolean> {
+  const bundle = encodeEntryBundle(leaves(tile * TILE_WIDTH + 1, TILE_WIDTH));
+  const puts: [string, Uint8Array][] = [[`${prefix}/${entriesPath(tile)}`, bundle]];
+  // Each upper tile becomes full together with the last tile below it.
+  for (let level = 0, index = tile; ; level++) {
+    const hashes = tree.tile(level, index);
+    if (hashes === null || hashes.length < TILE_WIDTH * HASH_BYTES) break;
+    puts.push([`${prefix}/${tilePath(level, index)}`, hashes]);
+    if ((index + 1) % TILE_WIDTH !== 0) break;
+    index = Math.floor(index / TILE_WIDTH);
+  }
+  const put = await Promise.all(puts.map(([key, bytes]) => createOnly(bucket, key, bytes)));
+  return put.every((same) => same);
 }
 
 /**

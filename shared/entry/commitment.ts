@@ -30,23 +30,27 @@ export interface FieldOpening {
 
 /** Characters up to which a text is copied by hand, where it is all ASCII: a call of the encoder costs more. */
 const SHORT_TEXT = 512;
-/** Field names that an encoded beginning is kept for: schemas have fewer, and what a bundle names is anybody's. */
+/** Field names of a section that an encoded beginning is kept for: schemas have fewer, and what a bundle names is anybody's. */
 const MAX_BEGINNINGS = 2048;
 
 /** Everything before the salt's bytes, by section and name. */
-const beginnings = new Map<string, Uint8Array>();
+const beginnings: Readonly<Record<SectionName, Map<string, Uint8Array>>> = {
+  action: new Map(),
+  authorization: new Map(),
+  outcome: new Map(),
+};
 
 // Hashing is synchronous and keeps nothing, so that one buffer serves every call.
 let scratch = new Uint8Array(4096);
 
 function beginningOf(section: SectionName, name: string): Uint8Array {
-  const key = `${section}/${name}`;
-  const known = beginnings.get(key);
+  const ofSection = beginnings[section];
+  const known = ofSection.get(name);
   if (known !== undefined) return known;
   const writer = new CborWriter();
   writer.arrayHead(5).text(FIELD_TAG).text(section).text(name).bytes(new Uint8Array(SALT_BYTES));
   const beginning = writer.finish().slice(0, -SALT_BYTES);
-  if (beginnings.size < MAX_BEGINNINGS) beginnings.set(key, beginning);
+  if (ofSection.size < MAX_BEGINNINGS) ofSection.set(name, beginning);
   return beginning;
 }
 

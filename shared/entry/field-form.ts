@@ -22,6 +22,7 @@ export type FieldForm =
 export function mayBeSpecial(text: string): boolean {
   return (
     text.startsWith("{") &&
+    text.includes('"$') &&
     (text.includes('"$value"') ||
       text.includes('"$commitment"') ||
       text.includes('"$salt"') ||

@@ -6,8 +6,8 @@
  * @module
  */
 
-import { concat } from "../bytes.ts";
 import { CborWriter } from "../cbor/encode.ts";
+import { HASH_BYTES, LEAF_PREFIX } from "../merkle/hash.ts";
 import type { SectionName } from "./commitment.ts";
 
 export const ENTRY_TAG = "runseal.entry.v1";
@@ -162,13 +162,21 @@ export function encodeLeafBody(body: LeafBody): Uint8Array {
 /** Bytes that a log adds around a body, at most: head, tag, id, seq, prev, time, epoch, key. */
 export const LEAF_OVERHEAD_BYTES = 160;
 
+/** Bytes of a CBOR head with a number up to 2^64 - 1, at most. */
+const UINT_BYTES = 9;
+const BSTR_32 = 0x58;
+
 /** Encodes the leaves of one log one after the other, with what is fixed for all of them encoded once. */
 export class LeafSealer {
+  /** The byte that RFC 6962 hashes in front of a leaf, and what every leaf begins with. */
   readonly #head: Uint8Array;
   readonly #tail: Uint8Array;
+  /** The time that was encoded last: a commit has one for all its entries. */
+  #time: { readonly value: bigint; readonly encoded: Uint8Array } | null = null;
 
   constructor(fixed: Pick<LeafPosition, "logId" | "epoch" | "key">) {
     const head = new CborWriter(64);
+    head.raw(Uint8Array.of(LEAF_PREFIX));
     head.arrayHead(LEAF_MEMBERS);
     head.text(ENTRY_TAG);
     head.bytes(fixed.logId);
@@ -181,12 +189,50 @@ export class LeafSealer {
 
   /** The leaf's bytes. */
   seal(seq: number, prev: Uint8Array, recordedAt: bigint, body: Uint8Array): Uint8Array {
-    const position = new CborWriter(56);
-    position.uint(seq);
-    position.bytes(prev);
-    position.uint(recordedAt);
-    return concat(this.#head, position.finish(), body, this.#tail);
+    return this.hashed(seq, prev, recordedAt, body).subarray(1);
   }
+
+  /** What a leaf's hash is taken of: the byte 0x00, and the leaf. */
+  hashed(seq: number, prev: Uint8Array, recordedAt: bigint, body: Uint8Array): Uint8Array {
+    const time = this.#timeOf(recordedAt);
+    const head = this.#head;
+    const tail = this.#tail;
+    const size = head.length + UINT_BYTES + 2 + HASH_BYTES + time.length + body.length + tail.length;
+    const out = new Uint8Array(size);
+    out.set(head);
+    let at = writeUint(out, head.length, seq);
+    out[at] = BSTR_32;
+    out[at + 1] = HASH_BYTES;
+    out.set(prev, at + 2);
+    at += 2 + HASH_BYTES;
+    out.set(time, at);
+    at += time.length;
+    out.set(body, at);
+    at += body.length;
+    out.set(tail, at);
+    return out.subarray(0, at + tail.length);
+  }
+
+  #timeOf(value: bigint): Uint8Array {
+    if (this.#time?.value !== value) this.#time = { value, encoded: new CborWriter(16).uint(value).finish() };
+    return this.#time.encoded;
+  }
+}
+
+/** Writes a safe integer from 0 as CBOR does, the shortest way; answers where it ends. */
+function writeUint(out: Uint8Array, at: number, value: number): number {
+  if (value < 24) {
+    out[at] = value;
+    return at + 1;
+  }
+  const bytes = value < 0x100 ? 1 : value < 0x1_0000 ? 2 : value < 0x1_0000_0000 ? 4 : 8;
+  out[at] = 0x18 + Math.log2(bytes);
+  let rest = value;
+  for (let i = bytes; i > 0; i--) {
+    out[at + i] = rest % 0x100;
+    rest = Math.floor(rest / 0x100);
+  }
+  return at + 1 + bytes;
 }
 
 /** The leaf's bytes, for one leaf alone. */

@@ -58,14 +58,15 @@ function idOf(text: string, offset: number, bytesAreBad: boolean): string | null
   return null;
 }
 
+/** @param at JSON pointer to the entry within what the reader reads */
 function parseOne(
   text: string,
   reader: JsonReader,
   context: PrepareContext,
   bytesAreBad: boolean,
+  at: string,
 ): ParsedEntry {
   const start = reader.mark();
-  const within = reader.pointer.length;
   try {
     return { ok: true, entry: prepareEntry(reader, context) };
   } catch (error) {
@@ -75,7 +76,7 @@ function parseOne(
     reader.rewind(start);
     reader.skipValue();
     // The reader's pointers start at the body, an entry's at the entry.
-    const pointer = error instanceof JsonError ? problem.pointer.slice(within) : problem.pointer;
+    const pointer = error instanceof JsonError ? problem.pointer.slice(at.length) : problem.pointer;
     return { ok: false, problem: { ...problem, pointer }, id: idOf(text, start.offset, bytesAreBad) };
   }
 }
@@ -89,12 +90,12 @@ function parseJson(text: string, context: PrepareContext, bytesAreBad: boolean):
   const entries: ParsedEntry[] = [];
   const single = reader.peek() !== "array";
   if (single) {
-    entries.push(parseOne(text, reader, context, bytesAreBad));
+    entries.push(parseOne(text, reader, context, bytesAreBad, ""));
   } else {
     reader.enterArray();
     while (reader.nextElement()) {
       if (entries.length >= MAX_BATCH_ENTRIES) throw tooMany();
-      entries.push(parseOne(text, reader, context, bytesAreBad));
+      entries.push(parseOne(text, reader, context, bytesAreBad, `/${entries.length}`));
     }
   }
   reader.finish();
@@ -108,7 +109,7 @@ function parseLines(text: string, context: PrepareContext, bytesAreBad: boolean)
     if (entries.length >= MAX_BATCH_ENTRIES) throw tooMany();
     try {
       const reader = new JsonReader(line, 0, line.length, { escapedBytes: bytesAreBad });
-      const parsed = parseOne(line, reader, context, bytesAreBad);
+      const parsed = parseOne(line, reader, context, bytesAreBad, "");
       reader.finish();
       entries.push(parsed);
     } catch (error) {

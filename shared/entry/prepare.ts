@@ -9,7 +9,7 @@ import { toHex } from "../bytes.ts";
 import type { CryptoPort } from "../crypto/port.ts";
 import type { JsonReader } from "../json/reader.ts";
 import { kindSpec, validateEntrySections } from "../kinds/catalogue.ts";
-import { toolColumn } from "./columns.ts";
+import { columnsText } from "./columns.ts";
 import type { SectionName } from "./commitment.ts";
 import { FieldCommitter, SALT_BYTES, SECTIONS } from "./commitment.ts";
 import type { Draft, SectionDraft } from "./draft.ts";
@@ -58,11 +58,18 @@ function commitSection(
 ): { fields: Map<string, Uint8Array>; values: string; salts: string; bytes: number } {
   const fields = new Map(draft.commitments);
   const committer = new FieldCommitter(context.crypto);
+  // Drawn and written as hex for all fields at once: a call for each costs more than its bytes.
+  const drawn = context.random(draft.texts.size * SALT_BYTES);
+  const drawnHex = toHex(drawn);
   let values = "";
   let salts = "";
   let bytes = 0;
+  let at = 0;
   for (const [name, text] of draft.texts) {
-    const salt = draft.salts.get(name) ?? context.random(SALT_BYTES);
+    const chosen = draft.salts.get(name);
+    const salt = chosen ?? drawn.subarray(at, at + SALT_BYTES);
+    const saltHex = chosen === undefined ? drawnHex.slice(2 * at, 2 * (at + SALT_BYTES)) : toHex(chosen);
+    at += SALT_BYTES;
     const { commitment, textBytes } = committer.commit(section, name, salt, text);
     if (textBytes > MAX_VALUE_BYTES) {
       throw refuse("value-too-large", `/${section}/${name}`, "a value has at most 1 MiB");
@@ -71,7 +78,7 @@ function commitSection(
     fields.set(name, commitment);
     const comma = values === "" ? "" : ",";
     values += `${comma}"${name}":${text}`;
-    salts += `${comma}"${name}":"${toHex(salt)}"`;
+    salts += `${comma}"${name}":"${saltHex}"`;
   }
   return { fields, values, salts, bytes };
 }
@@ -90,12 +97,7 @@ export function prepareEntry(reader: JsonReader, context: PrepareContext): Prepa
   if (spec.writer === "service" && context.writer !== "service") {
     throw refuse("unknown-kind", "/kind", "only the service writes entries of this kind");
   }
-  const problem = validateEntrySections(
-    spec,
-    new Map(
-      [...draft.sections].map(([name, { tag, texts, commitments }]) => [name, { tag, texts, commitments }]),
-    ),
-  );
+  const problem = validateEntrySections(spec, draft.sections);
   if (problem !== null) {
     throw refuse(
       problem.code === "unknown-section" ? "unknown-field" : problem.code,
@@ -164,15 +166,6 @@ function taggedOf(
 }
 
 function rowOf(body: LeafBody, draft: Draft, values: string, salts: string): string {
-  const columns = JSON.stringify({
-    i: body.id,
-    k: body.kind,
-    e: body.session ?? undefined,
-    r: body.run ?? undefined,
-    p: body.step ?? undefined,
-    c: body.call ?? undefined,
-    o: toolColumn(draft.sections.get("action")?.texts.get("tool")),
-    u: body.outcome?.tag,
-  });
+  const columns = columnsText(body, draft.sections.get("action")?.texts.get("tool"));
   return formatRow({ columns, values, salts });
 }

@@ -8,7 +8,7 @@ import type { CallerLimits } from "../../durable-objects/tenant-directory/limits
 import type { ApiKeyRecord, TenantRecord } from "../../durable-objects/tenant-directory/tenant-directory.ts";
 import { nativeCrypto } from "../../native/crypto.ts";
 import { isScope, type Scope } from "../../shared/api/scopes.ts";
-import { parseApiKey } from "../../shared/api-key.ts";
+import { API_KEY_CHARS, parseApiKey } from "../../shared/api-key.ts";
 import { equalSecret, toHex, utf8 } from "../../shared/bytes.ts";
 import type { Env } from "../env.ts";
 import { Problem } from "./problem.ts";
@@ -58,12 +58,13 @@ export function requireOperator(request: Request, env: Env): void {
 /** The caller behind the request's API key. Throws a 401 problem, or 503 where the directory is away. */
 export async function authenticate(request: Request, env: Env): Promise<Caller> {
   const text = bearer(request);
-  const parts = text === null ? null : parseApiKey(text);
-  if (text === null || parts === null) throw new Problem("unauthenticated");
+  if (text === null || text.length > API_KEY_CHARS) throw new Problem("unauthenticated");
   const cacheKey = toHex(nativeCrypto.sha256(utf8(text)));
   const now = Date.now();
   const cached = cache.get(cacheKey);
   if (cached !== undefined && cached.until > now) return cached.caller;
+  const parts = parseApiKey(text);
+  if (parts === null) throw new Problem("unauthenticated");
   let found: Caller | null;
   try {
     const directory = env.TENANT_DIRECTORY.getByName(parts.tenant);

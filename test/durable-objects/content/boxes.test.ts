@@ -11,8 +11,8 @@ const ENTRIES: BoxEntry[] = [
 ];
 const altered = expect.objectContaining({ code: "content-altered" });
 
-describe("a content object", () => {
-  const bytes = sealBoxes(LOG, 513, ENTRIES);
+describe("a content object", async () => {
+  const bytes = await sealBoxes(LOG, 513, ENTRIES);
 
   it("gives each text to who holds the entry's key, and says which entries had none", () => {
     const reader = new BoxReader(bytes);
@@ -57,8 +57,8 @@ describe("a content object", () => {
     expect(() => new BoxReader(new Uint8Array([...bytes, 0]))).toThrow(altered);
   });
 
-  it("never has the same bytes twice, and has no text in it", () => {
-    expect(sealBoxes(LOG, 513, ENTRIES)).not.toEqual(bytes);
+  it("never has the same bytes twice, and has no text in it", async () => {
+    expect(await sealBoxes(LOG, 513, ENTRIES)).not.toEqual(bytes);
     expect(new TextDecoder().decode(bytes)).not.toContain("xxxx");
     const keys = newKeys(2);
     expect(keys.subarray(0, KEY_BYTES)).not.toEqual(keys.subarray(KEY_BYTES));

@@ -114,6 +114,23 @@ describe("a leaf", () => {
     }
   });
 
+  it("has its sequence number in the shortest form, and is hashed behind the byte 0x00", () => {
+    const sizes = [1, 23, 24, 255, 256, 65_535, 65_536, 2 ** 32 - 1, 2 ** 32, Number.MAX_SAFE_INTEGER];
+    const sealer = new LeafSealer(FULL);
+    const body = encodeLeafBody(FULL);
+    for (const seq of sizes) {
+      const sealed = sealer.seal(seq, FULL.prev, FULL.recordedAt, body);
+      const place =
+        toHex(encodeCbor(seq)) + toHex(encodeCbor(FULL.prev)) + toHex(encodeCbor(FULL.recordedAt));
+      expect(toHex(sealed)).toContain(place);
+      expect(decodeLeaf(sealed)).toEqual({ ...FULL, seq });
+      expect(toHex(sealer.hashed(seq, FULL.prev, FULL.recordedAt, body))).toBe(`00${toHex(sealed)}`);
+    }
+    // Another time than the one before, as the next commit has it.
+    const later = sealer.seal(7, FULL.prev, FULL.recordedAt + 1n, body);
+    expect(decodeLeaf(later)).toEqual({ ...FULL, seq: 7, recordedAt: FULL.recordedAt + 1n });
+  });
+
   it("with any byte changed is another leaf or none: there is one encoding for each", () => {
     fc.assert(
       fc.property(

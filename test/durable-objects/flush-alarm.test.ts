@@ -1,0 +1,39 @@
+import { beforeAll, describe, expect, it, vi } from "vitest";
+import { CONTENT_LIMITS } from "../../durable-objects/content/archive.ts";
+import type { TestTenant } from "../workers/support.ts";
+import { entries, entry, newTenant, TestLog } from "./support.ts";
+
+let tenant: TestTenant;
+beforeAll(async () => {
+  tenant = await newTenant();
+  Object.assign(CONTENT_LIMITS, { objects: 1, entries: 8 });
+});
+
+/** Milliseconds until the log's alarm; null where none is set. */
+async function untilAlarm(log: TestLog): Promise<number | null> {
+  const at = await log.inside((state) => state.storage.getAlarm());
+  return at === null ? null : at - Date.now();
+}
+
+describe("the alarm of a log", () => {
+  it("waits after a commit for what comes with it", async () => {
+    const log = new TestLog(tenant, "waits");
+    await log.append(entry());
+    expect(await untilAlarm(log)).toBeGreaterThan(500);
+  });
+
+  it("goes on soon while only content is left to be sealed, until it is", async () => {
+    const log = new TestLog(tenant, "sealing");
+    await log.append(entries(256));
+    await log.alarm();
+    expect(await untilAlarm(log)).toBeLessThan(500);
+    // Nobody calls it any more: it goes off by itself.
+    const boxed = () =>
+      log.inside((state) => state.storage.sql.exec("SELECT boxed_seq FROM content_progress").one().boxed_seq);
+    await vi.waitFor(async () => expect(await boxed()).toBe(256), { timeout: 60_000, interval: 100 });
+    await vi.waitFor(async () => expect(await untilAlarm(log)).toBeNull(), {
+      timeout: 60_000,
+      interval: 100,
+    });
+  });
+});
