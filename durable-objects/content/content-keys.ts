@@ -75,11 +75,28 @@ export class ContentKeys {
   }
 
   /**
-   * Deletes keys of one object's entries, and notes what is left of them. Must run inside a storage transaction.
+   * Deletes the keys of what is sealed, or about to be, and notes what is left of it. Must run inside a storage transaction.
    *
-   * @param left by sequence number, all of the one object
+   * @param left by sequence number, in order; entries that no object was begun for have no key yet
    */
-  erase(chunk: ContentChunk, left: ReadonlyMap<number, EntryContent>): void {
+  erase(left: ReadonlyMap<number, EntryContent>): void {
+    let chunk: ContentChunk | null = null;
+    let ofChunk = new Map<number, EntryContent>();
+    const write = (): void => {
+      if (chunk !== null && ofChunk.size > 0) this.#eraseOf(chunk, ofChunk);
+      ofChunk = new Map();
+    };
+    for (const [seq, content] of left) {
+      if (chunk === null || seq >= chunk.firstSeq + chunk.count) {
+        write();
+        chunk = this.chunkOf(seq);
+      }
+      if (chunk !== null) ofChunk.set(seq, content);
+    }
+    write();
+  }
+
+  #eraseOf(chunk: ContentChunk, left: ReadonlyMap<number, EntryContent>): void {
     const keys = new Map(chunk.keys);
     for (const [seq, { values, salts }] of left) {
       keys.delete(seq - chunk.firstSeq);
@@ -102,8 +119,22 @@ export class ContentKeys {
   /** What is left of an entry that was erased after it was sealed; null where it was not. */
   left(seq: number): EntryContent | null {
     const row = firstRow(this.#sql, "SELECT content, salts FROM content_left WHERE seq = ?", seq);
-    return row === undefined ? null : { values: textOf(row.content), salts: textOf(row.salts) };
+    return row === undefined ? null : leftOf(row);
   }
+
+  /** The same of a range of entries, by sequence number. */
+  leftBetween(first: number, last: number): ReadonlyMap<number, EntryContent> {
+    const rows = this.#sql.exec<Row>(
+      "SELECT seq, content, salts FROM content_left WHERE seq BETWEEN ? AND ?",
+      first,
+      last,
+    );
+    return new Map(rows.toArray().map((row) => [Number(row.seq), leftOf(row)]));
+  }
+}
+
+function leftOf(row: Row): EntryContent {
+  return { values: textOf(row.content), salts: textOf(row.salts) };
 }
 
 function textOf(value: SqlStorageValue | undefined): string | null {

@@ -22,19 +22,20 @@ import { logEvent } from "../../workers/log-event.ts";
 import { recordSystemEntry } from "../../workers/logs/system-log.ts";
 import type { Segment } from "../principal-log/storage.ts";
 import type { LogIdentity } from "../principal-log/types.ts";
-import type { ContentChunk } from "./content-keys.ts";
+import type { ArchiveContext } from "./archived-entries.ts";
+import { ArchivedEntries } from "./archived-entries.ts";
 import type { LeftContent } from "./erase-index.ts";
 import { eraseInIndex } from "./erase-index.ts";
 import type { ErasureStore, StoredErasure } from "./erasure-store.ts";
 import type { ErasureReport, ErasureRequest } from "./erasure-types.ts";
 import type { ContentSource } from "./stored-content.ts";
-import { boxedContent, contentReader } from "./stored-content.ts";
+import { contentReader } from "./stored-content.ts";
 
 /** For how long the platform can set D1 and a Durable Object back, at most (docs/privacy.md). */
 const RECOVERY_DAYS = 30;
 const DAY_MS = 24 * 3_600_000;
 
-export interface ErasuresContext extends ContentSource {
+export interface ErasuresContext extends ContentSource, ArchiveContext {
   readonly env: Env;
   readonly store: ErasureStore;
   readonly identity: LogIdentity;
@@ -49,10 +50,12 @@ export interface ErasuresContext extends ContentSource {
 
 export class Erasures {
   readonly #context: ErasuresContext;
+  readonly #archived: ArchivedEntries;
   #last: Promise<boolean> = Promise.resolve(true);
 
   constructor(context: ErasuresContext) {
     this.#context = context;
+    this.#archived = new ArchivedEntries(context);
   }
 
   /** Whether something is left to do. */
@@ -85,6 +88,8 @@ export class Erasures {
       for (const id of store.open()) done = (await this.#go(id)) && done;
     } catch {
       done = false;
+    } finally {
+      this.#archived.clear();
     }
     if (!done) logEvent("erasure-pending", { principal: identity.principal });
     return done;
@@ -109,7 +114,7 @@ export class Erasures {
 
   /** Erases in the segment, or in the box alone, that holds the next entry; then storage says how far that is. */
   async #eraseHere({ id, request, next }: StoredErasure): Promise<void> {
-    const { storage, store, recount, sync } = this.#context;
+    const { storage, store, keys, recount, sync } = this.#context;
     const { seqs, fields } = request;
     const seq = seqs[next];
     if (seq === undefined) {
@@ -127,7 +132,7 @@ export class Erasures {
         segment === null
           ? this.#eraseContent([[seq, boxed ?? ALL_ERASED]], selection)
           : this.#eraseSegment(segment, seqs.slice(next, after), selection);
-      this.#eraseBoxes(left);
+      keys.erase(left);
       store.erased(id, after, left.size, after === seqs.length);
     });
     recount();
@@ -139,8 +144,9 @@ export class Erasures {
     const own = contentReader(this.#context)(seq);
     if (own !== null) return own;
     try {
-      const content = await boxedContent(this.#context, seq);
-      if (content.state === "read") return content;
+      await this.#archived.load(seq, seq);
+      const content = this.#archived.entries(seq, seq)[0]?.content ?? null;
+      if (content !== null) return content;
     } catch (error) {
       if (selection.names !== null) throw error;
     }
@@ -181,25 +187,6 @@ export class Erasures {
     }
     if (left.size > 0) this.#context.storage.rewriteRows(segment.firstSeq, rows.join("\n"));
     return left;
-  }
-
-  /** Deletes the keys of what is sealed, or about to be. */
-  #eraseBoxes(left: ReadonlyMap<number, EntryContent>): void {
-    const { keys } = this.#context;
-    let chunk: ContentChunk | null = null;
-    let ofChunk = new Map<number, EntryContent>();
-    const write = (): void => {
-      if (chunk !== null && ofChunk.size > 0) keys.erase(chunk, ofChunk);
-      ofChunk = new Map();
-    };
-    for (const [seq, content] of left) {
-      if (chunk === null || seq >= chunk.firstSeq + chunk.count) {
-        write();
-        chunk = keys.chunkOf(seq);
-      }
-      if (chunk !== null) ofChunk.set(seq, content);
-    }
-    write();
   }
 
   /** D1 confirmed the entries first: what a flush had read before the erasure is there, and is overwritten. */

@@ -3,64 +3,64 @@
  *
  * @module
  */
-import { nativeCrypto } from "../../native/crypto.ts";
-import { logPrefix } from "../../shared/entry/log-id.ts";
 import type { Env } from "../../workers/env.ts";
 import { succeeds } from "../principal-log/flush-alarm.ts";
-import type { LogStorage } from "../principal-log/storage.ts";
+import { PRUNE_LIMITS, Pruner } from "../principal-log/prune.ts";
+import type { LogStorage, Progress } from "../principal-log/storage.ts";
 import type { LogIdentity } from "../principal-log/types.ts";
 import { unavailable } from "../principal-log/types.ts";
-import type { TileTree } from "../tile-store/tile-tree.ts";
 import { CONTENT_LIMITS, ContentArchive } from "./archive.ts";
-import { ContentKeys } from "./content-keys.ts";
+import type { ArchiveContext } from "./archived-entries.ts";
 import { ErasureStore } from "./erasure-store.ts";
 import type { ErasureTarget, ResolvedTarget } from "./erasure-types.ts";
 import { Erasures } from "./erasures.ts";
-import type { BoxesContext } from "./read-boxes.ts";
 
 export interface ContentContext {
   readonly durable: DurableObjectStorage;
   readonly env: Env;
   readonly storage: LogStorage;
-  readonly tree: TileTree;
+  readonly archive: ArchiveContext;
   readonly identity: LogIdentity;
-  readonly logId: Uint8Array;
-  readonly progress: () => { readonly flushedSeq: number; readonly archivedSeq: number };
+  readonly progress: () => Progress;
   readonly size: () => number;
   readonly outbox: { flush(): Promise<unknown>; recount(): void };
   /** Sequence numbers of the entries with these ids that the log has. Throws what D1 throws. */
   readonly seqsOf: (ids: readonly string[]) => Promise<ReadonlyMap<string, number>>;
+  /** See `Pruner`. */
+  readonly forgottenUpTo: () => number;
+  /** Whether the log runs, and its mirror agrees with it. */
+  readonly agrees: () => boolean;
 }
 
 export class ContentKeeper {
   readonly #context: ContentContext;
   readonly #archive: ContentArchive;
   readonly #store: ErasureStore;
+  readonly #pruner: Pruner;
   readonly erasures: Erasures;
-  /** What `readBoxes` takes. */
-  readonly boxes: BoxesContext;
 
   constructor(context: ContentContext) {
-    const { durable, env, storage, tree, identity, logId, progress, outbox } = context;
+    const { durable, env, storage, archive, identity, progress, outbox } = context;
     this.#context = context;
-    const keys = new ContentKeys(durable.sql);
-    const boxes: BoxesContext = { keys, bucket: env.MIRROR, prefix: logPrefix(identity), logId };
     const sync = () => durable.sync();
-    this.boxes = boxes;
-    this.#store = new ErasureStore(durable.sql);
+    const store = new ErasureStore(durable.sql);
+    this.#store = store;
     this.#archive = new ContentArchive({
-      ...boxes,
+      ...archive,
       segmentsFrom: (seq) => storage.segmentsFrom(seq),
       archivedSeq: () => progress().archivedSeq,
       sync,
     });
+    this.#pruner = new Pruner({
+      ...context,
+      principal: identity.principal,
+      allowed: () => context.agrees() && storage.standingAlarm("index-conflict") === null && !store.isOpen,
+    });
     this.erasures = new Erasures({
-      ...boxes,
-      crypto: nativeCrypto,
+      ...archive,
       storage,
-      tree,
       env,
-      store: this.#store,
+      store,
       identity,
       flushedSeq: () => progress().flushedSeq,
       flush: () => outbox.flush(),
@@ -69,20 +69,23 @@ export class ContentKeeper {
     });
   }
 
-  /** Whether R2 lacks content, or an erasure is not done. */
+  /** Whether R2 lacks content, an erasure is not done, or segments can go. */
   get isDirty(): boolean {
-    return this.#archive.isBehind || this.erasures.isOpen;
+    return this.#archive.isBehind || this.erasures.isOpen || this.#pruner.isDue;
   }
 
   /**
    * Does what is left to do; whether nothing of it failed. Never throws.
    *
-   * @param quiet whether no entries wait for D1: a log at work puts off the sealing, up to a backlog
+   * @param quiet whether no entries wait for D1: a log at work puts off sealing and pruning, up to a backlog
    */
   async run(quiet: boolean): Promise<boolean> {
     const due = quiet || this.#archive.backlog > CONTENT_LIMITS.backlog;
     const archived = !due || (await succeeds(this.#archive.run()));
-    return (await this.erasures.run()) && archived;
+    const erased = await this.erasures.run();
+    const prunes = quiet || this.#pruner.backlog > PRUNE_LIMITS.backlog;
+    const pruned = !prunes || (await succeeds(this.#pruner.run()));
+    return erased && archived && pruned;
   }
 
   /** D1 went backwards: what was erased there is erased again. */

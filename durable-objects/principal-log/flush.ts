@@ -9,12 +9,14 @@ import { Buffer } from "node:buffer";
 import { toHex } from "../../shared/bytes.ts";
 import type { CryptoPort } from "../../shared/crypto/port.ts";
 import { formatRow, parseRow, ROW_SEPARATOR } from "../../shared/entry/row.ts";
-import { HASH_BYTES, leafHash } from "../../shared/merkle/hash.ts";
+import { HASH_BYTES } from "../../shared/merkle/hash.ts";
+import type { ArchivedEntries } from "../content/archived-entries.ts";
 import type { Arrival } from "../tenant-directory/index-state.ts";
 import type { TileTree } from "../tile-store/tile-tree.ts";
-import { d1Row, storedEntry } from "./commit.ts";
+import { d1Row } from "./commit.ts";
 import { decodeFrame } from "./frame.ts";
-import type { LogStorage } from "./storage.ts";
+import { prunedSegments } from "./pruned-segments.ts";
+import type { LogStorage, Segment } from "./storage.ts";
 import type { LogIdentity } from "./types.ts";
 
 /** UTF-8 bytes of one chunk's JSON: a bound parameter of D1 holds 2 MB. Fewer chunks are fewer transactions there. */
@@ -50,6 +52,8 @@ export interface FlushContext {
   readonly crypto: CryptoPort;
   readonly storage: LogStorage;
   readonly tree: TileTree;
+  /** Reads the entries back that left the log's object. */
+  readonly archived: ArchivedEntries;
   readonly db: D1Database;
   readonly identity: LogIdentity;
   /** Hex. */
@@ -58,15 +62,22 @@ export interface FlushContext {
   readonly fellBack: () => Promise<void>;
 }
 
-/** Reads the next chunk after `flushedSeq`; null where D1 holds everything. */
-function nextChunk(context: FlushContext, flushedSeq: number, size: number): Chunk | null {
+const CHUNK_BOUNDS = { entries: MAX_CHUNK_ENTRIES, bytes: MAX_CHUNK_BYTES };
+
+/** The next chunk after `flushedSeq`, of these segments from there on; null where D1 holds everything. */
+function nextChunk(
+  context: FlushContext,
+  segments: Iterable<Segment>,
+  flushedSeq: number,
+  size: number,
+): Chunk | null {
   if (flushedSeq >= size) return null;
   const rows: string[] = [];
   const hashes: string[] = [];
   const runs = new RunSpans();
   const known = context.tree.leafHashes(flushedSeq, Math.min(size, flushedSeq + MAX_CHUNK_ENTRIES + 1));
   let filled = 0;
-  for (const segment of context.storage.segmentsFrom(flushedSeq + 1)) {
+  for (const segment of segments) {
     const recordedAtFloor = BigInt(segment.recordedAtMs) * 1_000_000n;
     let seq = segment.firstSeq;
     for (const { bytes: leaf, row: text } of decodeFrame({ bytes: segment.leaves, rows: segment.rows })) {
@@ -159,7 +170,7 @@ const AT_OLD_VALUE = "l.log_id = ?2 AND l.last_seq = ?3 AND l.last_hash = ?4";
 const INSERT_ENTRIES = `INSERT INTO entries (log, seq, pos, tenant, ${COLUMNS.map(([column]) => column).join(", ")}, content, salts)
 SELECT l.log, r.value ->> 's', a.next + r.key, l.tenant, ${COLUMNS.map(([, key]) => `r.value ->> '${key}'`).join(", ")},
   coalesce(?5, r.value ->> 'v'), coalesce(?6, r.value ->> 'x')
-FROM json_each(?1) r, logs l, arrivals a WHERE ${AT_OLD_VALUE} AND a.tenant = l.tenant
+FROM jsonb_each(?1) r, logs l, arrivals a WHERE ${AT_OLD_VALUE} AND a.tenant = l.tenant
 ON CONFLICT DO NOTHING`;
 
 const UPSERT_RUNS = `INSERT INTO runs (log, run, first_seq, last_seq, entries)
@@ -184,7 +195,10 @@ export async function flushToIndex(
   let state = from;
   for (let chunks = 0; ; chunks++) {
     if (chunks >= maxChunks) return { ok: true };
-    const chunk = nextChunk(context, state.lastSeq, size);
+    const first = state.lastSeq + 1;
+    const pruned = await prunedSegments(context.archived, context.storage, first, CHUNK_BOUNDS);
+    const segments = pruned ?? context.storage.segmentsFrom(first);
+    const chunk = nextChunk(context, segments, state.lastSeq, size);
     if (chunk === null) return { ok: true };
     const arrival = await applyChunk(context, state, chunk);
     if (arrival !== "elsewhere") {
@@ -280,7 +294,7 @@ export async function reconcile(
 }
 
 function hashAt(context: FlushContext, seq: number): string {
-  return toHex(leafHash(context.crypto, storedEntry(context.storage, seq).bytes));
+  return toHex(context.tree.leafHashes(seq - 1, seq));
 }
 
 /** D1's row of the log; a log that D1 does not know stands at 0. */

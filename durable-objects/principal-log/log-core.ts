@@ -5,13 +5,9 @@
  * @module
  */
 import { nativeCrypto } from "../../native/crypto.ts";
-import { fromHex, toHex } from "../../shared/bytes.ts";
-import { computeLogId, formatOrigin, logPrefix } from "../../shared/entry/log-id.ts";
+import { toHex } from "../../shared/bytes.ts";
 import { RunsealError } from "../../shared/errors.ts";
 import type { Env } from "../../workers/env.ts";
-import { ContentKeeper } from "../content/keeper.ts";
-import { LogReporter } from "../head-log/log-reporter.ts";
-import { Mirror } from "../tile-store/mirror-keeper.ts";
 import { TileTree } from "../tile-store/tile-tree.ts";
 import { AuditKeys } from "./audit-keys.ts";
 import type { CommitContext, CommitResult, KnownEntry, PendingRequest } from "./commit.ts";
@@ -22,9 +18,9 @@ import { FlushAlarm } from "./flush-alarm.ts";
 import { headView, restatedHead } from "./head-signing.ts";
 import { IdIndex } from "./id-index.ts";
 import { AnswerMemory } from "./idempotency.ts";
-import { DirtyListing } from "./listing.ts";
 import { lookUpIds } from "./look-up.ts";
-import { Outbox } from "./outbox.ts";
+import type { OpenLog } from "./open-log.ts";
+import { openLog } from "./open-log.ts";
 import { Recovery, RefillPending } from "./recovery.ts";
 import { emptyHead, loadIds, loadPartialTile } from "./start.ts";
 import type { LogHealth } from "./stats.ts";
@@ -33,18 +29,6 @@ import type { Progress, StoredHead } from "./storage.ts";
 import { LogStorage } from "./storage.ts";
 import type { HeadView, LogIdentity, Unavailable } from "./types.ts";
 import { logObjectName, unavailable } from "./types.ts";
-
-/** What a log knows once its identity is. */
-export interface OpenLog {
-  readonly identity: LogIdentity;
-  readonly origin: string;
-  readonly logId: Uint8Array;
-  readonly mirror: Mirror;
-  readonly outbox: Outbox;
-  readonly content: ContentKeeper;
-  readonly listing: DirtyListing;
-  readonly reporter: LogReporter;
-}
 
 export class LogCore {
   readonly storage: LogStorage;
@@ -67,8 +51,10 @@ export class LogCore {
   readonly #durable: DurableObjectStorage;
   #open: OpenLog | null = null;
   #head: StoredHead | null = null;
+  #view: { readonly head: StoredHead; readonly view: HeadView } | null = null;
   #ids = new IdIndex(0);
   #progress: Progress;
+  #syncing: Promise<void> | null = null;
   /** Whether the generation is known to be sealed: no head is signed any more. */
   #sealed = false;
 
@@ -108,6 +94,12 @@ export class LogCore {
     return this.#progress;
   }
 
+  /** Resolves once all that was committed up to now is on disk. The requests of one commit share one call. */
+  durable(): Promise<void> {
+    this.#syncing ??= this.#durable.sync();
+    return this.#syncing;
+  }
+
   /** D1 lacks entries that it once confirmed: they are flushed again, and readers of the whole tenant wait for them. */
   async fellBack(): Promise<void> {
     const { outbox, listing } = this.requireOpen();
@@ -116,53 +108,20 @@ export class LogCore {
   }
 
   #setIdentity(identity: LogIdentity): OpenLog {
-    const origin = formatOrigin(identity);
-    const { registryId, principal, generation } = identity;
-    const logId = computeLogId(nativeCrypto, fromHex(registryId, 32), principal, generation);
-    const shared = {
+    this.#open = openLog(identity, {
+      env: this.#env,
+      durable: this.#durable,
       storage: this.storage,
       tree: this.tree,
+      recovery: this.recovery,
+      leaves: this.leaves,
       head: () => this.#head,
       progress: () => this.#progress,
-      progressed: (progress: Partial<Progress>) => this.#setProgress(progress),
-    };
-    const outbox = new Outbox({
-      ...shared,
-      db: this.#env.DB,
-      identity,
-      logId,
-      // Said before anything is filled again: other logs may have lost rows in D1 that nobody looks at.
-      fellBack: () => this.#env.TENANT_DIRECTORY.getByName(identity.tenant).startRebuild(),
+      progressed: (progress) => this.#setProgress(progress),
+      stopped: () => this.stopped(),
+      seqsOf: (ids) => this.#seqsOf(ids),
+      forgottenUpTo: () => this.#ids.forgottenUpTo,
     });
-    this.#open = {
-      identity,
-      origin,
-      logId,
-      mirror: new Mirror({
-        ...shared,
-        crypto: nativeCrypto,
-        leaves: this.leaves,
-        stopped: () => this.storage.standingAlarm("stopped") !== null,
-        stop: (detail, kind, checkpoint) => this.recovery.stop({ kind, detail, checkpoint }),
-        refill: (checkpoint) => this.recovery.refill(checkpoint),
-        bucket: this.#env.MIRROR,
-        prefix: logPrefix(identity),
-        origin,
-      }),
-      outbox,
-      content: new ContentKeeper({
-        ...shared,
-        durable: this.#durable,
-        env: this.#env,
-        identity,
-        logId,
-        outbox,
-        size: () => this.size,
-        seqsOf: (ids) => this.#seqsOf(ids),
-      }),
-      listing: new DirtyListing(this.#env, identity),
-      reporter: new LogReporter(this.#env, this.tree, identity, logId),
-    };
     return this.#open;
   }
 
@@ -287,8 +246,8 @@ export class LogCore {
   #commit(group: readonly PendingRequest[]): CommitResult {
     const { origin, logId, outbox } = this.requireOpen();
     const result = this.storage.transaction(() => {
-      const base = this.storage.head();
-      if (base === null || base.size !== this.#head?.size) {
+      const base = this.#head;
+      if (base === null || !this.storage.holds(base)) {
         throw new RunsealError("storage-inconsistent", "memory and storage disagree on the head");
       }
       const { epoch, signer } = this.keys.current();
@@ -308,6 +267,8 @@ export class LogCore {
       this.#rememberAnswers(group, committed, context.nowMs);
       return committed;
     });
+    // What was asked for before does not cover this commit.
+    this.#syncing = null;
     if (result.stored.length > 0) {
       this.#head = result.head;
       this.tree.adopt(result.head.size, result.partial);
@@ -360,6 +321,8 @@ export class LogCore {
 
   /** The head for a reader: after a rotation that no commit came to yet, it is signed once more. */
   headView(): HeadView {
+    const known = this.#head;
+    if (known !== null && (this.#sealed || !this.keys.changedSince(known.epoch))) return this.#viewOf(known);
     const stored = this.storage.head();
     const { origin } = this.requireOpen();
     const final = stored === null || this.#sealed;
@@ -374,5 +337,13 @@ export class LogCore {
       void this.alarm.arm();
     }
     return headView(restated ?? stored, this.keys, this.#progress.mirroredSize);
+  }
+
+  /** The view of the head in memory, made once: all that one commit answers share it. */
+  #viewOf(head: StoredHead): HeadView {
+    const { mirroredSize } = this.#progress;
+    if (this.#view?.head !== head || this.#view.view.mirroredSize !== mirroredSize)
+      this.#view = { head, view: headView(head, this.keys, mirroredSize) };
+    return this.#view.view;
   }
 }

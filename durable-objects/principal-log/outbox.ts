@@ -10,11 +10,12 @@
  */
 import { nativeCrypto } from "../../native/crypto.ts";
 import { toHex } from "../../shared/bytes.ts";
-import { leafHash } from "../../shared/merkle/hash.ts";
+import { RunsealError } from "../../shared/errors.ts";
 import { logEvent } from "../../workers/log-event.ts";
+import type { ArchiveContext } from "../content/archived-entries.ts";
+import { ArchivedEntries } from "../content/archived-entries.ts";
 import type { Arrival } from "../tenant-directory/index-state.ts";
 import type { TileTree } from "../tile-store/tile-tree.ts";
-import { storedEntry } from "./commit.ts";
 import type { FlushContext, FlushOutcome } from "./flush.ts";
 import { flushToIndex, reconcile } from "./flush.ts";
 import { emptyIndex } from "./index-rows.ts";
@@ -32,6 +33,8 @@ const MAX_SYSTEM_BYTES = 2 * MAX_OUTBOX_BYTES;
 export interface OutboxContext {
   readonly storage: LogStorage;
   readonly tree: TileTree;
+  /** Where R2 has what was pruned. */
+  readonly archive: ArchiveContext;
   readonly db: D1Database;
   readonly identity: LogIdentity;
   readonly logId: Uint8Array;
@@ -45,6 +48,8 @@ export interface OutboxContext {
 export class Outbox {
   readonly #context: OutboxContext;
   #bytes: number;
+  /** When the first entry after this one was recorded. */
+  #oldest: { readonly after: number; readonly ms: number } | null = null;
   #flushing: Promise<FlushOutcome> | null = null;
 
   constructor(context: OutboxContext) {
@@ -59,6 +64,7 @@ export class Outbox {
 
   /** Counts again, after memory was taken over from storage. */
   recount(): void {
+    this.#oldest = null;
     this.#bytes = this.#context.storage.bytesAfter(this.#context.progress().flushedSeq);
   }
 
@@ -82,8 +88,17 @@ export class Outbox {
     const bytes = from === flushedSeq ? this.#bytes : this.#context.storage.bytesAfter(from);
     if (this.#context.identity.name === SYSTEM_LOG) return bytes > MAX_SYSTEM_BYTES ? full() : null;
     if (bytes > MAX_OUTBOX_BYTES || entries > MAX_OUTBOX_ENTRIES) return full();
-    const oldest = this.#context.storage.oldestAfter(from);
+    const oldest = this.#oldestAfter(from);
     return oldest === null || nowMs - oldest < MAX_OUTBOX_AGE_MS ? null : full();
+  }
+
+  /** Asked for by every request, and the same until D1 moves on. */
+  #oldestAfter(seq: number): number | null {
+    if (this.#oldest?.after !== seq) {
+      const ms = this.#context.storage.oldestAfter(seq);
+      this.#oldest = ms === null ? null : { after: seq, ms };
+    }
+    return this.#oldest?.ms ?? null;
   }
 
   /**
@@ -137,7 +152,9 @@ export class Outbox {
     try {
       outcome = await work();
     } catch (error) {
-      outcome = { ok: false, reason: "failed", detail: error instanceof Error ? error.name : "unknown" };
+      const detail =
+        error instanceof RunsealError ? error.code : error instanceof Error ? error.name : "unknown";
+      outcome = { ok: false, reason: "failed", detail };
     }
     this.recount();
     if (!outcome.ok) {
@@ -150,26 +167,27 @@ export class Outbox {
   }
 
   async #flush(maxChunks?: number): Promise<FlushOutcome> {
-    const { storage, logId, head, progress } = this.#context;
+    const { tree, logId, head, progress } = this.#context;
     const size = head()?.size ?? 0;
     const flushed = progress().flushedSeq;
     if (flushed >= size) return { ok: true };
-    const hash = flushed === 0 ? logId : leafHash(nativeCrypto, storedEntry(storage, flushed).bytes);
+    const hash = flushed === 0 ? logId : tree.leafHashes(flushed - 1, flushed);
     const from = { lastSeq: flushed, lastHash: toHex(hash) };
     const progressed = (seq: number, arrival: Arrival | null): void => this.#progressed(seq, arrival);
     return flushToIndex(this.#flushContext(), from, size, progressed, maxChunks);
   }
 
   #flushContext(): FlushContext {
-    const { storage, tree, db, identity, logId, fellBack } = this.#context;
-    return { crypto: nativeCrypto, storage, tree, db, identity, logId: toHex(logId), fellBack };
+    const { storage, tree, archive, db, identity, logId, fellBack } = this.#context;
+    const archived = new ArchivedEntries(archive);
+    return { crypto: nativeCrypto, storage, tree, archived, db, identity, logId: toHex(logId), fellBack };
   }
 
   #progressed(seq: number, arrival: Arrival | null): void {
-    const before = this.#context.progress().flushedSeq;
+    const { lag } = this;
     this.#context.progressed({ flushedSeq: seq, arrival });
-    // Counted again at the end: to do so after each chunk would read a long outbox each time.
-    if (seq > before) this.#bytes -= this.#context.storage.bytesBetween(before, seq);
+    // An estimate: counted again at the end, for to do so after each chunk would read a long outbox each time.
+    if (lag > 0) this.#bytes = Math.round((this.#bytes * Math.max(0, this.lag)) / lag);
   }
 }
 

@@ -7,6 +7,7 @@
 import { DurableObject } from "cloudflare:workers";
 import { nativeCrypto } from "../../native/crypto.ts";
 import type { TileRef } from "../../shared/merkle/tiles.ts";
+import { TILE_WIDTH } from "../../shared/merkle/tiles.ts";
 import type { Env } from "../../workers/env.ts";
 import type {
   ErasureOutcome,
@@ -15,7 +16,7 @@ import type {
   ResolvedTarget,
 } from "../content/erasure-types.ts";
 import { consistencyPath, inclusionPaths, tileBytes } from "../tile-store/proofs.ts";
-import { rangeEvidence, storedPage } from "./evidence.ts";
+import { prunedBundle, rangeEvidence, storedPage } from "./evidence.ts";
 import { succeeds } from "./flush-alarm.ts";
 import type { RememberedAnswer } from "./idempotency.ts";
 import { LogCore } from "./log-core.ts";
@@ -99,7 +100,7 @@ export class PrincipalLog extends DurableObject<Env> {
     const outcome = await this.#core.queue.add(request);
     if ("ok" in outcome) return outcome;
     // Said out loud, and not left to the platform's output gate alone: no receipt leaves before its entry is on disk.
-    await this.ctx.storage.sync();
+    await this.#core.durable();
     await listed;
     const untold = await this.#untold();
     return untold ?? { ok: true, items: outcome, head: this.#core.headView() };
@@ -213,9 +214,12 @@ export class PrincipalLog extends DurableObject<Env> {
   /** The bytes of a tile or bundle, as wide as its path says; null where the log has none so wide. */
   async tile(log: LogIdentity, epoch: number, tile: TileRef): Promise<TileOutcome> {
     const refused = await this.#core.prepare(log, epoch);
-    return (
-      refused ?? { ok: true, bytes: tileBytes(this.#core.tree, this.#core.leaves, this.#core.size, tile) }
-    );
+    if (refused !== null) return refused;
+    const { tree, leaves, size, storage } = this.#core;
+    // A bundle of pruned leaves is a full one, in R2.
+    if (tile.kind === "entries" && tile.index * TILE_WIDTH < storage.prunedSeq)
+      return prunedBundle(this.#core.requireOpen().archive, tile.index, tile.width);
+    return { ok: true, bytes: tileBytes(tree, leaves, size, tile) };
   }
 
   /** Answers once a head of at least this size is in R2. */
@@ -274,11 +278,12 @@ export class PrincipalLog extends DurableObject<Env> {
     return { ok: true, seal };
   }
 
-  /** Entries from `first` on, from the log's own storage: what a sealed generation's export is made of. */
+  /** Entries from `first` on, from where the log itself has them: what a sealed generation's export is made of. */
   async stored(log: LogIdentity, epoch: number, first: number, last: number): Promise<StoredPageOutcome> {
     const refused = await this.#core.prepare(log, epoch);
-    const { storage, tree, size } = this.#core;
-    return refused ?? { ok: true, rows: storedPage(storage, tree, first, Math.min(last, size)) };
+    const { storage, size } = this.#core;
+    if (refused !== null) return refused;
+    return storedPage(storage, this.#core.requireOpen().archive, first, Math.min(last, size));
   }
 
   /** Flushes and mirrors. At most six retries are ours by the platform, so nothing may be thrown from here. */
@@ -300,6 +305,8 @@ export class PrincipalLog extends DurableObject<Env> {
       const persisted = flushed.ok || this.#core.isAtOdds();
       return (await open.content.run(open.outbox.lag === 0)) && reported && told && persisted && mirrored;
     });
-    if (this.#core.isDirty() || !done) await this.#core.alarm.arm();
+    // What is left where D1 holds everything is content that waits to be sealed.
+    const soon = done && open.outbox.lag === 0 && open.content.isDirty;
+    if (this.#core.isDirty() || !done) await this.#core.alarm.arm(soon);
   }
 }

@@ -4,7 +4,7 @@
  * @module
  */
 import type { CryptoPort } from "../../shared/crypto/port.ts";
-import { parseRow } from "../../shared/entry/row.ts";
+import { idOfColumns } from "../../shared/entry/columns.ts";
 import { RightEdge } from "../../shared/merkle/edge.ts";
 import { EMPTY_ROOT, leafHash } from "../../shared/merkle/hash.ts";
 import { TILE_WIDTH } from "../../shared/merkle/tiles.ts";
@@ -65,6 +65,7 @@ export function loadIds(
   let count = 0;
   let from = 1;
   let completeFrom = 0;
+  let oldest: { readonly firstSeq: number; readonly recordedAtMs: number } | null = null;
   for (const segment of storage.segmentHeadsBackwards(size)) {
     const flushed = segment.firstSeq + segment.count - 1 <= flushedSeq;
     if (flushed && count + segment.count > ID_LIMITS.remembered / 2) {
@@ -74,13 +75,19 @@ export function loadIds(
       break;
     }
     count += segment.count;
+    oldest = segment;
+  }
+  if (from === 1 && oldest !== null && oldest.firstSeq > 1) {
+    // The ones before left the object: D1 knows their ids. The last of them may share the time of the oldest here.
+    from = oldest.firstSeq;
+    completeFrom = oldest.recordedAtMs + 1;
   }
   if (count > 0) {
     for (const segment of storage.segmentsFrom(from)) {
       if (segment.firstSeq > size) break;
       let seq = segment.firstSeq;
       for (const row of segment.rows.split("\n")) {
-        if (seq >= from) ids.add((JSON.parse(parseRow(row).columns) as { i: string }).i, seq);
+        if (seq >= from) ids.add(idOfColumns(row), seq);
         seq += 1;
       }
     }

@@ -15,6 +15,8 @@ export interface LogHealth {
   readonly persisted: number;
   /** Entries covered by full tiles and bundles in R2. */
   readonly archived: number;
+  /** Entries that left the log's object, and are in R2 and D1. */
+  readonly pruned: number;
   /** Size of the head that R2 mirrors. */
   readonly mirrored: number;
   /** Entries that the head counts and neither storage nor D1 holds; null for a stopped log, which can't tell. */
@@ -41,6 +43,7 @@ export function logHealth(storage: LogStorage, outbox: Outbox | null, nowMs: num
     accepted,
     persisted: Math.min(flushedSeq, accepted),
     archived: archivedSeq,
+    pruned: storage.prunedSeq,
     mirrored: mirroredSize,
     lost: stopped ? null : lostOf(storage, flushedSeq, accepted),
     outboxBytes: outbox?.bytes ?? 0,
@@ -51,14 +54,15 @@ export function logHealth(storage: LogStorage, outbox: Outbox | null, nowMs: num
 }
 
 /**
- * Entries after `flushedSeq` that no segment holds, at either end of the outbox. (A hole within it stops the flush, and
- * so shows as an age that grows.)
+ * Entries after `flushedSeq` that neither a segment nor, pruned, R2 holds, at either end of the outbox. (A hole within it
+ * stops the flush, and so shows as an age that grows.)
  */
 function lostOf(storage: LogStorage, flushedSeq: number, size: number): number {
   if (flushedSeq >= size) return 0;
-  const bounds = storage.outboxBounds(flushedSeq);
-  if (bounds === null) return size - flushedSeq;
-  return Math.max(0, bounds.first - flushedSeq - 1) + Math.max(0, size - bounds.last);
+  const held = Math.max(flushedSeq, storage.prunedSeq);
+  const bounds = storage.outboxBounds(held);
+  if (bounds === null) return size - held;
+  return Math.max(0, bounds.first - held - 1) + Math.max(0, size - bounds.last);
 }
 
 /** As the log reports itself to its tenant's directory. */

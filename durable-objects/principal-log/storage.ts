@@ -3,12 +3,15 @@
  *
  * @module
  */
+import { equalBytes } from "../../shared/bytes.ts";
 import type { CryptoPort } from "../../shared/crypto/port.ts";
+import { RunsealError } from "../../shared/errors.ts";
 import { RightEdge } from "../../shared/merkle/edge.ts";
 import type { Arrival } from "../tenant-directory/index-state.ts";
 import type { Row } from "../tile-store/sql.ts";
 import { blob, bytesOf, firstRow } from "../tile-store/sql.ts";
 import { TileTable } from "../tile-store/tile-table.ts";
+import { RecentSegments } from "./recent-segments.ts";
 
 /** The log's head as storage holds it: written in the same transaction as the entries. */
 export interface StoredHead {
@@ -58,55 +61,13 @@ CREATE TABLE IF NOT EXISTS head (
 CREATE TABLE IF NOT EXISTS segments (
   first_seq INTEGER PRIMARY KEY, count INTEGER NOT NULL, recorded_at_ms INTEGER NOT NULL, leaves BLOB NOT NULL,
   rows TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS pruned (
+  first_seq INTEGER PRIMARY KEY, count INTEGER NOT NULL, recorded_at_ms INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS progress (
   one INTEGER PRIMARY KEY CHECK (one = 1), flushed_seq INTEGER NOT NULL, archived_seq INTEGER NOT NULL,
   mirrored_size INTEGER NOT NULL, arrival TEXT, confirmed_seq INTEGER);
 CREATE TABLE IF NOT EXISTS alarms (name TEXT PRIMARY KEY, detail TEXT NOT NULL) WITHOUT ROWID;
 `;
-
-/** Bytes of the newest segments that are kept in memory: what the flush and the mirror read next. */
-const MAX_RECENT_BYTES = 8 * 1024 * 1024;
-
-/** The newest segments, so that what was just written is not read back. Always a tail of the log without a gap. */
-class RecentSegments {
-  #segments: Segment[] = [];
-  #bytes = 0;
-
-  add(segment: Segment): void {
-    this.#segments.push(segment);
-    this.#bytes += segment.leaves.length + segment.rows.length;
-    while (this.#bytes > MAX_RECENT_BYTES) {
-      const oldest = this.#segments.shift();
-      if (oldest === undefined) return;
-      this.#bytes -= oldest.leaves.length + oldest.rows.length;
-    }
-  }
-
-  /** Takes over the new rows of a segment, where it is here. */
-  rewrite(firstSeq: number, rows: string): void {
-    const at = this.#segments.findIndex((segment) => segment.firstSeq === firstSeq);
-    const old = this.#segments[at];
-    if (old === undefined) return;
-    this.#segments[at] = { ...old, rows };
-    this.#bytes += rows.length - old.rows.length;
-  }
-
-  clear(): void {
-    this.#segments = [];
-    this.#bytes = 0;
-  }
-
-  /** Whether every segment from this entry on is here. */
-  covers(seq: number): boolean {
-    const [first] = this.#segments;
-    return first !== undefined && first.firstSeq <= seq;
-  }
-
-  /** A copy, for the caller may wait between two of them. */
-  from(seq: number): Segment[] {
-    return this.#segments.filter(({ firstSeq, count }) => firstSeq + count > seq);
-  }
-}
 
 export class LogStorage {
   readonly #storage: DurableObjectStorage;
@@ -175,6 +136,13 @@ export class LogStorage {
     };
   }
 
+  /** Whether storage holds this very head: asked before anything is signed from memory. The checkpoint has the root. */
+  holds(head: StoredHead): boolean {
+    const row = this.#first("SELECT size, last_hash, checkpoint FROM head");
+    const same = row?.size === head.size && row.checkpoint === head.checkpoint;
+    return same && equalBytes(bytesOf(row.last_hash), head.lastHash);
+  }
+
   /** The size alone, cheaper than the whole head: what memory is compared with before anything is signed. */
   size(): number {
     return Number(this.#first("SELECT size FROM head")?.size ?? 0);
@@ -222,7 +190,25 @@ export class LogStorage {
     this.tiles.cut(seq);
   }
 
-  /** Segments that hold entries from `seq` on, in order, as a lazy cursor. */
+  /** Up to which entry segments were pruned: R2 alone has the entries. The next one begins a segment. */
+  get prunedSeq(): number {
+    const row = this.#first(
+      "SELECT first_seq + count - 1 AS last FROM pruned ORDER BY first_seq DESC LIMIT 1",
+    );
+    return Number(row?.last ?? 0);
+  }
+
+  /** Deletes the segments of these entries, the oldest that there are. Must run inside a transaction. */
+  prune(first: number, last: number, recordedAtMs: number): void {
+    this.#recent.dropUpTo(last);
+    this.#sql.exec("DELETE FROM segments WHERE first_seq BETWEEN ? AND ?", first, last);
+    this.#sql.exec("INSERT INTO pruned VALUES (?, ?, ?)", first, last - first + 1, recordedAtMs);
+  }
+
+  /**
+   * Segments that hold entries from `seq` on, in order, as a lazy cursor. Throws `RunsealError("storage-inconsistent")`
+   * where later ones are here and that one is not: whoever may ask for a pruned entry looks at `prunedSeq` first.
+   */
   *segmentsFrom(seq: number): Generator<Segment> {
     if (this.#recent.covers(seq)) {
       yield* this.#recent.from(seq);
@@ -230,11 +216,27 @@ export class LogStorage {
     }
     const first = this.#first("SELECT max(first_seq) AS first_seq FROM segments WHERE first_seq <= ?", seq);
     const from = Number(first?.first_seq ?? seq);
+    let next = seq;
     for (const row of this.#sql.exec(
       "SELECT * FROM segments WHERE first_seq >= ? ORDER BY first_seq",
       from,
     )) {
-      yield segmentOf(row);
+      const segment = segmentOf(row);
+      if (segment.firstSeq > next)
+        throw new RunsealError("storage-inconsistent", "a segment of the log is missing");
+      next = Math.max(next, segment.firstSeq + segment.count);
+      yield segment;
+    }
+  }
+
+  /** The same without their data, but for its bytes. */
+  *segmentSizesFrom(seq: number): Generator<Omit<Segment, "leaves" | "rows"> & { readonly bytes: number }> {
+    for (const row of this.#sql.exec(
+      `SELECT first_seq, count, recorded_at_ms, length(leaves) + octet_length(rows) AS bytes FROM segments
+       WHERE first_seq >= ? ORDER BY first_seq`,
+      seq,
+    )) {
+      yield { ...headOf(row), bytes: Number(row.bytes) };
     }
   }
 
@@ -244,11 +246,7 @@ export class LogStorage {
       "SELECT first_seq, count, recorded_at_ms FROM segments WHERE first_seq <= ? ORDER BY first_seq DESC",
       size,
     )) {
-      yield {
-        firstSeq: Number(row.first_seq),
-        count: Number(row.count),
-        recordedAtMs: Number(row.recorded_at_ms),
-      };
+      yield headOf(row);
     }
   }
 
@@ -263,14 +261,21 @@ export class LogStorage {
     return seq < segment.firstSeq + segment.count ? segment : null;
   }
 
-  /** Milliseconds since the epoch at which the oldest entry after `seq` was recorded; null where there is none. */
+  /**
+   * Milliseconds since the epoch at which the oldest entry after `seq` was recorded; null where there is none. Of a
+   * pruned one it is known to within the entries that were pruned with it: theirs is the oldest time.
+   */
   oldestAfter(seq: number): number | null {
+    return this.#recordedWith("segments", seq + 1) ?? this.#recordedWith("pruned", seq + 1);
+  }
+
+  #recordedWith(table: "segments" | "pruned", seq: number): number | null {
     // By key, not by a condition on both columns: that one would read every segment before.
     const row = this.#first(
-      "SELECT first_seq + count AS next, recorded_at_ms FROM segments WHERE first_seq <= ? ORDER BY first_seq DESC LIMIT 1",
-      seq + 1,
+      `SELECT first_seq + count AS next, recorded_at_ms FROM ${table} WHERE first_seq <= ? ORDER BY first_seq DESC LIMIT 1`,
+      seq,
     );
-    return row === undefined || Number(row.next) <= seq + 1 ? null : Number(row.recorded_at_ms);
+    return row === undefined || Number(row.next) <= seq ? null : Number(row.recorded_at_ms);
   }
 
   /** First and last entry after `seq` that a segment holds; null where none does. */
@@ -376,12 +381,14 @@ function addColumn(sql: SqlStorage, table: string, column: string, type: string)
     sql.exec(`ALTER TABLE ${table} ADD COLUMN ${column} ${type}`);
 }
 
-function segmentOf(row: Row): Segment {
+function headOf(row: Row): Omit<Segment, "leaves" | "rows"> {
   return {
     firstSeq: Number(row.first_seq),
     count: Number(row.count),
     recordedAtMs: Number(row.recorded_at_ms),
-    leaves: bytesOf(row.leaves),
-    rows: String(row.rows),
   };
+}
+
+function segmentOf(row: Row): Segment {
+  return { ...headOf(row), leaves: bytesOf(row.leaves), rows: String(row.rows) };
 }

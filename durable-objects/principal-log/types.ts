@@ -48,7 +48,7 @@ export interface AppendRequest {
 export interface IdempotentRequest {
   /** SHA-256 over the operation and the key, hex. */
   readonly key: string;
-  /** SHA-256 over all that the answer depends on, hex. */
+  /** Keyed hash over all that the answer depends on, hex (workers/http/fingerprint.ts). */
   readonly fingerprint: string;
   /** Kept with the answer and given back with it. */
   readonly note: string;

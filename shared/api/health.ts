@@ -34,6 +34,7 @@ export const PrincipalHealth = z.object({
   accepted: entries.describe("entries in the log"),
   persisted: entries.describe("entries that D1 holds"),
   archived: entries.describe("entries covered by full tiles and bundles in R2"),
+  pruned: entries.describe("old entries that left the log's object, and are in R2 and D1"),
   mirrored_size: entries.describe("size of the head that R2 mirrors"),
   lost: entries
     .nullable()

@@ -1,9 +1,13 @@
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { PRUNE_LIMITS } from "../../durable-objects/principal-log/prune.ts";
+import { settle } from "./content/support.ts";
+import { lowerBounds, prunedTo, restoreBounds, stopPruning } from "./pruned-log.ts";
 import { newTenant, TestLog } from "./support.ts";
 
 afterEach(() => {
   vi.restoreAllMocks();
+  restoreBounds();
 });
 
 /** Entries as runtimes send them: with an id, a run, a step, a call, and three values. */
@@ -78,5 +82,39 @@ describe("the cost of 1,000 entries, 100 a request", () => {
     expect(cost.object).toBeLessThanOrEqual(80);
     expect(cost.d1).toBeLessThanOrEqual(3200);
     expect(cost.r2).toBeLessThanOrEqual(requestsAnAlarm === 10 ? 20 : 40);
+  });
+});
+
+describe("the cost of taking 1,000 entries out of the log's object", () => {
+  it("is within its bounds, and nothing while there is less than a step's", async () => {
+    const tenant = await newTenant();
+    const log = new TestLog(tenant, "pruned");
+    stopPruning();
+    for (let i = 0; i < 43; i++) await log.append(batch(`b${i}`, 100));
+    await settle(log);
+    restoreBounds();
+    const { entries, ...others } = PRUNE_LIMITS;
+    lowerBounds();
+    Object.assign(PRUNE_LIMITS, { entries, ...others });
+    await log.append(batch("last", 1), "?wait=mirrored");
+    const object = await countRows(log);
+    const operations = (["put", "get", "head", "list", "delete"] as const).map((name) =>
+      vi.spyOn(env.MIRROR, name),
+    );
+    await settle(log);
+    const count = (): { reads: number; others: number } => {
+      const [reads, writes] = [operations.slice(1, 3), [operations[0], ...operations.slice(3)]];
+      const calls = (spies: typeof operations) => spies.reduce((sum, spy) => sum + spy.mock.calls.length, 0);
+      return { reads: calls(reads), others: calls(writes as typeof operations) };
+    };
+    // 4,044 entries may go, a commit of 100 each: eight steps of 500 and no part of a ninth.
+    expect(await prunedTo(log)).toEqual({ seq: 4000, segments: 4001 });
+    const cost = count();
+    expect(cost.reads / 4).toBeLessThanOrEqual(5);
+    expect(cost.others).toBe(0);
+    // A row for each segment that is deleted, and one for the step.
+    expect(object.rows / 4).toBeLessThanOrEqual(12);
+    await settle(log);
+    expect(count()).toEqual(cost);
   });
 });

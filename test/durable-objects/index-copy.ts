@@ -39,3 +39,21 @@ export async function restoreIndex(rows: IndexRows): Promise<void> {
     );
   }
 }
+
+type Row = Record<string, unknown>;
+
+/** The rows without what D1 itself gave them: a log's short number, and the order in which they arrived. */
+export function comparable(rows: IndexRows): Record<string, string[]> {
+  const names = new Map(rows.logs.map(({ log, log_id }) => [log, log_id]));
+  const texts = (table: Row[], change: (row: Row) => Row): string[] =>
+    table.map((row) => JSON.stringify(change(row))).sort();
+  const named = ({ log, pos: _pos, ...row }: Row): Row => ({ log: names.get(log as number), ...row });
+  return {
+    tenants: texts(rows.tenants, (row) => row),
+    registry: texts(rows.registry_records, (row) => row),
+    logs: texts(rows.logs, ({ log: _log, ...row }) => row),
+    arrivals: texts(rows.arrivals, (row) => row),
+    entries: texts(rows.entries, named),
+    runs: texts(rows.runs, named),
+  };
+}

@@ -4,8 +4,7 @@ import { MIRROR_PACE } from "../../durable-objects/tile-store/mirror-keeper.ts";
 import { REBUILD_STEP } from "../../workers/logs/rebuild.ts";
 import type { Answer, TestTenant } from "../workers/support.ts";
 import { call } from "../workers/support.ts";
-import type { IndexRows } from "./index-copy.ts";
-import { clearIndex, readIndex } from "./index-copy.ts";
+import { clearIndex, comparable, readIndex } from "./index-copy.ts";
 import { entries, entry, newTenant, problemOf, TestLog } from "./support.ts";
 
 const bounds = { ...REBUILD_STEP };
@@ -20,8 +19,6 @@ afterEach(() => {
   vi.restoreAllMocks();
   Object.assign(REBUILD_STEP, bounds);
 });
-
-type Row = Record<string, unknown>;
 
 const operator = (path: string, body: unknown): Promise<Answer> =>
   call(env.RUNSEAL_OPERATOR_TOKEN, "POST", path, body);
@@ -48,22 +45,6 @@ async function rebuild(only?: string): Promise<Step[]> {
     if (one.done) return steps;
     cursor = one.cursor;
   }
-}
-
-/** The rows without what D1 itself gave them: a log's short number, and the order in which they arrived. */
-function comparable(rows: IndexRows): Record<string, string[]> {
-  const names = new Map(rows.logs.map(({ log, log_id }) => [log, log_id]));
-  const texts = (table: Row[], change: (row: Row) => Row): string[] =>
-    table.map((row) => JSON.stringify(change(row))).sort();
-  const named = ({ log, pos: _pos, ...row }: Row): Row => ({ log: names.get(log as number), ...row });
-  return {
-    tenants: texts(rows.tenants, (row) => row),
-    registry: texts(rows.registry_records, (row) => row),
-    logs: texts(rows.logs, ({ log: _log, ...row }) => row),
-    arrivals: texts(rows.arrivals, (row) => row),
-    entries: texts(rows.entries, named),
-    runs: texts(rows.runs, named),
-  };
 }
 
 describe("an index that is gone", () => {

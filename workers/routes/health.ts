@@ -61,6 +61,7 @@ function principalHealth(principal: string, log: LogHealth, nowMs: number): z.in
     accepted: log.accepted,
     persisted: log.persisted,
     archived: log.archived,
+    pruned: log.pruned,
     mirrored_size: log.mirrored,
     lost: log.lost,
     outbox: {
