@@ -12,8 +12,11 @@ import { compare } from "./table.ts";
 
 const BATCH = 100;
 const CONNECTIONS = 4;
+/** Batches before the first round: both sides run as compiled code from then on. */
+const WARM_BATCHES = 100;
 /** Connections of the runtimes that send each entry as it comes. */
 const SINGLE_CONNECTIONS = 64;
+const WARM_SINGLES = 2000;
 
 interface Target {
   readonly url: URL;
@@ -116,9 +119,9 @@ export async function benchIngest(
     headers: { authorization: `Bearer ${tenant.api_key}` },
   };
   const floor: Target = { url: new URL("/bench", runtime.floor), headers: {} };
-  await run(service, bodies("warm-service", 20));
+  await run(service, bodies("warm-service", WARM_BATCHES));
   await drain(service, "warm-drain");
-  await run(floor, bodies("warm-floor", 20));
+  await run(floor, bodies("warm-floor", WARM_BATCHES));
   const rate = (started: number): number => (batches * BATCH) / ((performance.now() - started) / 1000);
   return [
     await compare("ingest, 100 entries a POST, acknowledged (entries/s)", rounds, {
@@ -175,9 +178,9 @@ export async function benchSingle(
   const floor: Target = { url: new URL("/single?grouped", runtime.floor), headers: {} };
   const singles = (prefix: string, n: number) => toolCallEntries(prefix, n).map((text) => Buffer.from(text));
   const load = { connections: SINGLE_CONNECTIONS, entries: 1 };
-  await run(service, singles("warm", 500), load);
+  await run(service, singles("warm", WARM_SINGLES), load);
   await drain(service, "warm-drain");
-  await run(floor, singles("warm", 500), load);
+  await run(floor, singles("warm", WARM_SINGLES), load);
   const ours: number[] = [];
   const theirs: number[] = [];
   const comparison = await compare(

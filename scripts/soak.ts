@@ -1,5 +1,5 @@
 /**
- * `npm run soak`: the long forms of the crash, fault, concurrency and rewind tests. About seven minutes. Arguments go to
+ * `npm run soak`: the long forms of the crash, fault, concurrency, rewind and prune tests. About ten minutes. Arguments go to
  * vitest: `npm run soak -- test/system/crash`.
  *
  * @module
@@ -8,7 +8,7 @@ import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { projectRoot } from "./build/all.ts";
 
-const PLACES = ["crash", "faults", "concurrency", "rewind"].map((name) => `test/system/${name}`);
+const PLACES = ["crash", "faults", "concurrency", "rewind", "prune"].map((name) => `test/system/${name}`);
 const chosen = process.argv.slice(2);
 
 const child = spawn(

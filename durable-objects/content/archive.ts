@@ -23,6 +23,8 @@ export const CONTENT_LIMITS = {
   objects: 4,
   /** Entries that wait to be sealed, at most, while the log is at work. */
   backlog: 16_384,
+  /** Objects of one pass beyond that: as many entries as come in between two passes, or the backlog would only grow. */
+  busyObjects: 16,
   /** Entries of one object. */
   entries: 1024,
   /** UTF-8 bytes of values and salts, unless one entry alone has more: what one pass holds in memory, twice. */
@@ -75,17 +77,17 @@ export class ContentArchive {
     return Math.max(0, this.#context.archivedSeq() - this.#context.keys.boxedSeq);
   }
 
-  /** Puts the next objects that R2 lacks. Throws what R2 and the storage throw. */
-  async run(): Promise<void> {
-    this.#running ??= this.#run().finally(() => {
+  /** Puts the next objects that R2 lacks, at most so many. Throws what R2 and the storage throw. */
+  async run(objects: number): Promise<void> {
+    this.#running ??= this.#run(objects).finally(() => {
       this.#running = null;
     });
     await this.#running;
   }
 
-  async #run(): Promise<void> {
+  async #run(objects: number): Promise<void> {
     const { keys, bucket, prefix, logId, sync } = this.#context;
-    for (let object = 0; object < CONTENT_LIMITS.objects && this.isBehind; object++) {
+    for (let object = 0; object < objects && this.isBehind; object++) {
       const { chunk, entries } = this.#begin();
       // Durable before anything is sealed under the keys. Whoever erases an entry from now on deletes its key.
       await sync();

@@ -74,17 +74,25 @@ export class ContentKeeper {
     return this.#archive.isBehind || this.erasures.isOpen || this.#pruner.isDue;
   }
 
+  /** Whether more waits to be sealed, or can be pruned, than a log at work may put off. */
+  get isOverdue(): boolean {
+    const prunes = this.#pruner.isDue && this.#pruner.backlog > PRUNE_LIMITS.backlog;
+    return this.#archive.backlog > CONTENT_LIMITS.backlog || prunes;
+  }
+
   /**
    * Does what is left to do; whether nothing of it failed. Never throws.
    *
    * @param quiet whether no entries wait for D1: a log at work puts off sealing and pruning, up to a backlog
    */
   async run(quiet: boolean): Promise<boolean> {
-    const due = quiet || this.#archive.backlog > CONTENT_LIMITS.backlog;
-    const archived = !due || (await succeeds(this.#archive.run()));
+    const sealsBacklog = this.#archive.backlog > CONTENT_LIMITS.backlog;
+    const objects = sealsBacklog ? CONTENT_LIMITS.busyObjects : quiet ? CONTENT_LIMITS.objects : 0;
+    const archived = objects === 0 || (await succeeds(this.#archive.run(objects)));
     const erased = await this.erasures.run();
-    const prunes = quiet || this.#pruner.backlog > PRUNE_LIMITS.backlog;
-    const pruned = !prunes || (await succeeds(this.#pruner.run()));
+    const prunesBacklog = this.#pruner.backlog > PRUNE_LIMITS.backlog;
+    const steps = prunesBacklog ? PRUNE_LIMITS.busySteps : quiet ? PRUNE_LIMITS.steps : 0;
+    const pruned = steps === 0 || (await succeeds(this.#pruner.run(steps)));
     return erased && archived && pruned;
   }
 

@@ -7,13 +7,16 @@
 
 import { logEvent } from "../../workers/log-event.ts";
 
-/**
- * Milliseconds between a commit and the flush and mirror that follow it. A reader does not wait for it (it asks for a
- * flush), and what comes meanwhile shares one transaction in D1 and one put of the checkpoint.
- */
-const DELAY_MS = 2000;
-/** The same between two passes of work that is bounded a pass: appends are served in between. */
-const BREATH_MS = 100;
+/** Pauses. An object, so that a test can change them. */
+export const ALARM_PACE = {
+  /**
+   * Milliseconds between a commit and the flush and mirror that follow it. A reader does not wait for it (it asks for a
+   * flush), and what comes meanwhile shares one transaction in D1 and one put of the checkpoint.
+   */
+  delayMs: 2000,
+  /** The same between two passes of work that is bounded a pass: appends are served in between. */
+  breathMs: 100,
+};
 /** First and longest pause between two attempts of a failing flush. */
 const MIN_PAUSE_MS = 2000;
 const MAX_PAUSE_MS = 60_000;
@@ -57,7 +60,7 @@ export class FlushAlarm {
     if (this.#armed || this.#running) return;
     this.#armed = true;
     try {
-      await this.#storage.setAlarm(Date.now() + (soon ? BREATH_MS : this.#pause()));
+      await this.#storage.setAlarm(Date.now() + (soon ? ALARM_PACE.breathMs : this.#pause()));
     } catch {
       // The next commit tries again.
       this.#armed = false;
@@ -76,7 +79,7 @@ export class FlushAlarm {
   }
 
   #pause(): number {
-    if (this.#failures === 0) return DELAY_MS;
+    if (this.#failures === 0) return ALARM_PACE.delayMs;
     return Math.min(MAX_PAUSE_MS, MIN_PAUSE_MS * 2 ** Math.min(this.#failures - 1, 10));
   }
 }

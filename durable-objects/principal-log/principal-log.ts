@@ -294,8 +294,10 @@ export class PrincipalLog extends DurableObject<Env> {
       // Nothing goes to D1 or R2 from a log that was not compared with its mirror since it started.
       const refused = await this.#core.prepare(open.identity, this.#core.storage.head()?.epoch ?? 0);
       if (refused !== null && refused.code !== "log-stopped") return refused.code === "log-refilling";
+      // Beside each other: a D1 that is slow does not keep the head from its mirror.
+      const mirroring = succeeds(open.mirror.run());
       const flushed = await open.outbox.flush();
-      const mirrored = await succeeds(open.mirror.run());
+      const mirrored = await mirroring;
       if (flushed.ok && mirrored && open.outbox.lag === 0) {
         const { flushedSeq: seq, arrival } = this.#core.progress;
         await open.listing.settle({ seq, arrival }, counterReport(this.#core.health()));
@@ -305,8 +307,10 @@ export class PrincipalLog extends DurableObject<Env> {
       const persisted = flushed.ok || this.#core.isAtOdds();
       return (await open.content.run(open.outbox.lag === 0)) && reported && told && persisted && mirrored;
     });
-    // What is left where D1 holds everything is content that waits to be sealed.
-    const soon = done && open.outbox.lag === 0 && open.content.isDirty;
+    // What is left where D1 holds everything is content that waits to be sealed. Of a log that never rests it is not put off
+    // for ever: one pass each two seconds seals less than such a log can take.
+    const { content, outbox } = open;
+    const soon = done && (content.isOverdue || (outbox.lag === 0 && content.isDirty));
     if (this.#core.isDirty() || !done) await this.#core.alarm.arm(soon);
   }
 }

@@ -33,6 +33,8 @@ export const PRUNE_LIMITS = {
   steps: 8,
   /** Entries that may wait to be pruned while the log is at work. */
   backlog: 100_000,
+  /** Steps of one pass beyond that: as many entries as come in between two passes. */
+  busySteps: 32,
   /** Milliseconds until it is tried again where R2 did not hold what it should. */
   retryMs: 3_600_000,
 };
@@ -77,12 +79,12 @@ export class Pruner {
     return Date.now() >= this.#retryAt && this.#range() !== null;
   }
 
-  /** Prunes, a bounded number of steps. Throws what R2 and the storage throw. */
-  async run(): Promise<void> {
+  /** Prunes, at most so many steps. Throws what R2 and the storage throw. */
+  async run(steps: number): Promise<void> {
     if (Date.now() < this.#retryAt) return;
     // Held for one pass: the next step's first objects are often the last ones of the step before.
     const archived = new ArchivedEntries(this.#context.archive);
-    for (let step = 0; step < PRUNE_LIMITS.steps; step++) {
+    for (let step = 0; step < steps; step++) {
       const range = this.#range();
       if (range === null) return;
       try {

@@ -1,3 +1,4 @@
+import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import { CONTENT_LIMITS } from "../../durable-objects/content/archive.ts";
 import type { TestTenant } from "../workers/support.ts";
@@ -6,7 +7,7 @@ import { entries, entry, newTenant, TestLog } from "./support.ts";
 let tenant: TestTenant;
 beforeAll(async () => {
   tenant = await newTenant();
-  Object.assign(CONTENT_LIMITS, { objects: 1, entries: 8 });
+  Object.assign(CONTENT_LIMITS, { objects: 1, entries: 8, backlog: 64 });
 });
 
 /** Milliseconds until the log's alarm; null where none is set. */
@@ -20,6 +21,22 @@ describe("the alarm of a log", () => {
     const log = new TestLog(tenant, "waits");
     await log.append(entry());
     expect(await untilAlarm(log)).toBeGreaterThan(500);
+  });
+
+  it("goes on soon while a log that never rests has left more unsealed than it may", async () => {
+    const log = new TestLog(tenant, "restless");
+    await log.append(entries(256));
+    const batch = env.DB.batch.bind(env.DB) as D1Database["batch"];
+    const spy = vi.spyOn(env.DB, "batch").mockImplementationOnce((async (statements) => {
+      const results = await batch(statements);
+      await log.append(entry());
+      return results;
+    }) as D1Database["batch"]);
+    await log.alarm();
+    expect(spy).toHaveBeenCalled();
+    const { flushed, size } = await log.progress();
+    expect([flushed, size]).toEqual([256, 257]);
+    expect(await untilAlarm(log)).toBeLessThan(500);
   });
 
   it("goes on soon while only content is left to be sealed, until it is", async () => {

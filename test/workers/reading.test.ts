@@ -63,6 +63,19 @@ describe("reading one log", () => {
     expect((await call(tenant.key, "GET", `${path("pages")}?cursor=x`)).status).toBe(400);
   });
 
+  it("refuses what a query has beside what is declared, a question mark too many among it", async () => {
+    for (const query of ["?limit=1", "?", "#?limit=0"])
+      expect((await call(tenant.key, "GET", `${path("rw")}${query}`)).status).toBe(200);
+    for (const [query, pointer] of [
+      ["??limit=1", "??limit"],
+      ["?limits=1", "?limits"],
+      ["?limit=1&limit=1", "?limit"],
+    ]) {
+      const { status, body } = await call(tenant.key, "GET", `${path("rw")}${query}`);
+      expect([status, body.type, body.pointer]).toEqual([400, "urn:runseal:problem:invalid-request", pointer]);
+    }
+  });
+
   it("selects by range, session, run, kind, tool, status and time", async () => {
     await call(tenant.key, "POST", path("filter"), [
       entry({ run: "r1", session: "s1" }),

@@ -102,8 +102,11 @@ function strictQuery(query: ObjectSchema | undefined): z.ZodType | null {
 
 /** A URL's query. Most appends have none: to parse the whole of it each time is a tenth of what one entry costs here. */
 function searchParams(url: string): Iterable<readonly [string, string]> {
-  const at = url.indexOf("?");
-  return at < 0 ? [] : new URLSearchParams(url.slice(at + 1).split("#", 1)[0]);
+  if (!url.includes("?")) return [];
+  const [address = ""] = url.split("#", 1);
+  const at = address.indexOf("?");
+  // With its question mark: of a text that begins with one, URLSearchParams drops it, were it the second one.
+  return at < 0 ? [] : new URLSearchParams(address.slice(at));
 }
 
 async function parseParts<P extends ObjectSchema, Q extends ObjectSchema, B extends z.ZodType>(

@@ -238,6 +238,23 @@ describe("content in R2", () => {
 });
 
 describe("a log at work", () => {
+  it("seals more objects a pass beyond the backlog than at rest: it would else only grow", async () => {
+    Object.assign(CONTENT_LIMITS, { backlog: 300, entries: 32, objects: 1, busyObjects: 4 });
+    const log = new TestLog(tenant, "behind");
+    const injected = breakIndexWrites("fails");
+    await log.append(entries(512));
+    await log.alarm();
+    expect(await boxedSeq(log)).toBe(128);
+    // 384 are left: still too many.
+    await log.alarm();
+    expect(await boxedSeq(log)).toBe(256);
+    await log.alarm();
+    expect(await boxedSeq(log)).toBe(256);
+    injected.mend();
+    await log.alarm();
+    expect(await boxedSeq(log)).toBe(288);
+  });
+
   it("puts off the sealing while entries wait for D1, up to a backlog", async () => {
     CONTENT_LIMITS.backlog = 300;
     const log = new TestLog(tenant, "at-work");

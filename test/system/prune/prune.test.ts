@@ -1,15 +1,15 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { startServerProcess } from "../../support/server.ts";
-import { createTenant, LoadedLog, newEntry, patiently, SOAK } from "../faults/load.ts";
+import { createTenant, LoadedLog, newEntry, patiently } from "../faults/load.ts";
 import { removeIndex } from "../faults/state-files.ts";
 
 /** The bounds of a built service can't be lowered: a log is pruned beyond its newest 100,000 entries. */
 const COMMITS = 106;
 const KILLS = 6;
 
-// In the long form only: it writes what takes minutes. test/durable-objects/prune*.test.ts have the same in small.
-describe.skipIf(!SOAK)("a log of more than 100,000 entries", () => {
+// In the long form only (see vitest.config.ts): it writes what takes minutes. test/durable-objects/prune*.test.ts have the same in small.
+describe("a log of more than 100,000 entries", () => {
   it("lets go of the old ones while it is killed, has them all the same, and fills an empty D1 with them", {
     timeout: 1_800_000,
   }, async () => {
