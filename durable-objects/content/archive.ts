@@ -16,6 +16,7 @@ import type { Segment } from "../principal-log/storage.ts";
 import type { BoxEntry } from "./boxes.ts";
 import { KEY_BYTES, newKeys, sealBoxes } from "./boxes.ts";
 import type { ContentChunk, ContentKeys } from "./content-keys.ts";
+import type { Pass } from "./pass.ts";
 
 /** Bounds. An object, so that a test can lower them. */
 export const CONTENT_LIMITS = {
@@ -77,17 +78,17 @@ export class ContentArchive {
     return Math.max(0, this.#context.archivedSeq() - this.#context.keys.boxedSeq);
   }
 
-  /** Puts the next objects that R2 lacks, at most so many. Throws what R2 and the storage throw. */
-  async run(objects: number): Promise<void> {
-    this.#running ??= this.#run(objects).finally(() => {
+  /** Puts the next objects that R2 lacks, as far as the pass goes. Throws what R2 and the storage throw. */
+  async run(pass: Pass): Promise<void> {
+    this.#running ??= this.#run(pass).finally(() => {
       this.#running = null;
     });
     await this.#running;
   }
 
-  async #run(objects: number): Promise<void> {
+  async #run(pass: Pass): Promise<void> {
     const { keys, bucket, prefix, logId, sync } = this.#context;
-    for (let object = 0; object < objects && this.isBehind; object++) {
+    for (let object = 0; pass.goesOn(object) && this.isBehind; object++) {
       const { chunk, entries } = this.#begin();
       // Durable before anything is sealed under the keys. Whoever erases an entry from now on deletes its key.
       await sync();

@@ -14,6 +14,7 @@ import type { ArchiveContext } from "./archived-entries.ts";
 import { ErasureStore } from "./erasure-store.ts";
 import type { ErasureTarget, ResolvedTarget } from "./erasure-types.ts";
 import { Erasures } from "./erasures.ts";
+import { Pass } from "./pass.ts";
 
 export interface ContentContext {
   readonly durable: DurableObjectStorage;
@@ -88,11 +89,11 @@ export class ContentKeeper {
   async run(quiet: boolean): Promise<boolean> {
     const sealsBacklog = this.#archive.backlog > CONTENT_LIMITS.backlog;
     const objects = sealsBacklog ? CONTENT_LIMITS.busyObjects : quiet ? CONTENT_LIMITS.objects : 0;
-    const archived = objects === 0 || (await succeeds(this.#archive.run(objects)));
+    const archived = objects === 0 || (await succeeds(this.#archive.run(new Pass(objects))));
     const erased = await this.erasures.run();
     const prunesBacklog = this.#pruner.backlog > PRUNE_LIMITS.backlog;
     const steps = prunesBacklog ? PRUNE_LIMITS.busySteps : quiet ? PRUNE_LIMITS.steps : 0;
-    const pruned = steps === 0 || (await succeeds(this.#pruner.run(steps)));
+    const pruned = steps === 0 || (await succeeds(this.#pruner.run(new Pass(steps))));
     return erased && archived && pruned;
   }
 

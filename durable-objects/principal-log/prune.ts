@@ -20,6 +20,7 @@ import { TILE_WIDTH } from "../../shared/merkle/tiles.ts";
 import { logEvent } from "../../workers/log-event.ts";
 import type { ArchiveContext, ArchivedEntry } from "../content/archived-entries.ts";
 import { ArchivedEntries } from "../content/archived-entries.ts";
+import type { Pass } from "../content/pass.ts";
 import { ID_LIMITS } from "./id-index.ts";
 import type { LogStorage, Progress } from "./storage.ts";
 
@@ -79,12 +80,12 @@ export class Pruner {
     return Date.now() >= this.#retryAt && this.#range() !== null;
   }
 
-  /** Prunes, at most so many steps. Throws what R2 and the storage throw. */
-  async run(steps: number): Promise<void> {
+  /** Prunes, as far as the pass goes. Throws what R2 and the storage throw. */
+  async run(pass: Pass): Promise<void> {
     if (Date.now() < this.#retryAt) return;
     // Held for one pass: the next step's first objects are often the last ones of the step before.
     const archived = new ArchivedEntries(this.#context.archive);
-    for (let step = 0; step < steps; step++) {
+    for (let step = 0; pass.goesOn(step); step++) {
       const range = this.#range();
       if (range === null) return;
       try {

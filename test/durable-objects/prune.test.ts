@@ -2,6 +2,7 @@ import { env } from "cloudflare:workers";
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { ContentArchive } from "../../durable-objects/content/archive.ts";
 import { Erasures } from "../../durable-objects/content/erasures.ts";
+import { PASS_LIMITS } from "../../durable-objects/content/pass.ts";
 import { Outbox } from "../../durable-objects/principal-log/outbox.ts";
 import { PRUNE_LIMITS } from "../../durable-objects/principal-log/prune.ts";
 import { Mirror } from "../../durable-objects/tile-store/mirror-keeper.ts";
@@ -158,6 +159,12 @@ describe("which segments leave a log", () => {
     expect((await prunedTo(log)).seq).toBe(100);
     expect(await log.alarm()).toBe(true);
     expect((await prunedTo(log)).seq).toBe(200);
+    // None is begun once the pass has taken its time: the mirror waits for its end.
+    const { ms } = PASS_LIMITS;
+    PASS_LIMITS.ms = 0;
+    expect(await log.alarm()).toBe(true);
+    PASS_LIMITS.ms = ms;
+    expect((await prunedTo(log)).seq).toBe(250);
     await settle(log);
     expect((await prunedTo(log)).seq).toBe(700);
     expect(await segmentCount(log)).toBe(7);

@@ -3,6 +3,7 @@ import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { CONTENT_LIMITS } from "../../../durable-objects/content/archive.ts";
 import { ArchivedEntries } from "../../../durable-objects/content/archived-entries.ts";
 import { ContentKeys } from "../../../durable-objects/content/content-keys.ts";
+import { PASS_LIMITS } from "../../../durable-objects/content/pass.ts";
 import { loadPartialTile } from "../../../durable-objects/principal-log/start.ts";
 import { LogStorage } from "../../../durable-objects/principal-log/storage.ts";
 import { MIRROR_PACE } from "../../../durable-objects/tile-store/mirror-keeper.ts";
@@ -18,6 +19,7 @@ import { erase, settle } from "./support.ts";
 
 let tenant: TestTenant;
 const limits = { ...CONTENT_LIMITS };
+const passes = { ...PASS_LIMITS };
 beforeAll(async () => {
   tenant = await newTenant();
   MIRROR_PACE.minPutInterval = 1;
@@ -25,6 +27,7 @@ beforeAll(async () => {
 afterEach(() => {
   vi.restoreAllMocks();
   Object.assign(CONTENT_LIMITS, limits);
+  Object.assign(PASS_LIMITS, passes);
 });
 
 const isContent = (key: string) => key.includes("/content/");
@@ -253,6 +256,20 @@ describe("a log at work", () => {
     injected.mend();
     await log.alarm();
     expect(await boxedSeq(log)).toBe(288);
+  });
+
+  it("begins no further object once a pass has taken its time: the mirror waits for its end", async () => {
+    Object.assign(CONTENT_LIMITS, { entries: 32, objects: 4 });
+    const log = new TestLog(tenant, "takes-its-time");
+    await log.append(entries(256));
+    PASS_LIMITS.ms = 0;
+    await log.alarm();
+    expect(await boxedSeq(log)).toBe(32);
+    await log.alarm();
+    expect(await boxedSeq(log)).toBe(64);
+    Object.assign(PASS_LIMITS, passes);
+    await log.alarm();
+    expect(await boxedSeq(log)).toBe(192);
   });
 
   it("puts off the sealing while entries wait for D1, up to a backlog", async () => {
