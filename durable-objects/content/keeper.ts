@@ -70,9 +70,14 @@ export class ContentKeeper {
     });
   }
 
-  /** Whether R2 lacks content, an erasure is not done, or segments can go. */
-  get isDirty(): boolean {
-    return this.#archive.isBehind || this.erasures.isOpen || this.#pruner.isDue;
+  /**
+   * Whether `run` has something to do: an erasure is not done, R2 lacks content, or segments can go.
+   *
+   * @param quiet see there
+   */
+  hasWork(quiet: boolean): boolean {
+    const atRest = quiet && (this.#archive.isBehind || this.#pruner.isDue);
+    return this.erasures.isOpen || this.isOverdue || atRest;
   }
 
   /** Whether more waits to be sealed, or can be pruned, than a log at work may put off. */

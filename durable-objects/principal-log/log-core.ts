@@ -14,6 +14,7 @@ import type { CommitContext, CommitResult, KnownEntry, PendingRequest } from "./
 import { commitGroup } from "./commit.ts";
 import { CommitQueue } from "./commit-queue.ts";
 import { leavesOf } from "./evidence.ts";
+import type { Work } from "./flush-alarm.ts";
 import { FlushAlarm } from "./flush-alarm.ts";
 import { headView, restatedHead } from "./head-signing.ts";
 import { IdIndex } from "./id-index.ts";
@@ -306,12 +307,15 @@ export class LogCore {
     return logHealth(this.storage, this.#open?.outbox ?? null, Date.now());
   }
 
-  /** Whether D1 or R2 lack something of the log. */
-  isDirty(): boolean {
+  /** What the alarm has to do: D1 or R2 lack something of the log, or content is to be sealed, erased or pruned. */
+  leftToDo(): Work[] {
     const size = this.#head?.size ?? 0;
-    const unmirrored = this.#progress.mirroredSize < size && this.stopped() === null;
-    const unflushed = this.#progress.flushedSeq < size && !this.isAtOdds();
-    return unmirrored || unflushed || this.recovery.isRefilling || this.#open?.content.isDirty === true;
+    const left: Work[] = [];
+    if (this.#progress.flushedSeq < size && !this.isAtOdds()) left.push("index");
+    if (this.#progress.mirroredSize < size && this.stopped() === null) left.push("mirror");
+    const quiet = this.#progress.flushedSeq >= size;
+    if (this.recovery.isRefilling || this.#open?.content.hasWork(quiet) === true) left.push("other");
+    return left;
   }
 
   /** A log that is stopped, and that D1 contradicts as well: to flush it again and again changes nothing. */

@@ -17,9 +17,11 @@ import type {
 } from "../content/erasure-types.ts";
 import { consistencyPath, inclusionPaths, tileBytes } from "../tile-store/proofs.ts";
 import { prunedBundle, rangeEvidence, storedPage } from "./evidence.ts";
+import type { Work } from "./flush-alarm.ts";
 import { succeeds } from "./flush-alarm.ts";
 import type { RememberedAnswer } from "./idempotency.ts";
 import { LogCore } from "./log-core.ts";
+import type { OpenLog } from "./open-log.ts";
 import type { LogHealth } from "./stats.ts";
 import { counterReport } from "./stats.ts";
 import type {
@@ -50,7 +52,7 @@ export class PrincipalLog extends DurableObject<Env> {
     this.#core = core;
     void ctx.blockConcurrencyWhile(async () => {
       await core.alarm.start();
-      if (core.isDirty()) await core.alarm.arm();
+      await core.alarm.arm(core.leftToDo());
     });
   }
 
@@ -288,29 +290,37 @@ export class PrincipalLog extends DurableObject<Env> {
 
   /** Flushes and mirrors. At most six retries are ours by the platform, so nothing may be thrown from here. */
   override async alarm(): Promise<void> {
-    const open = this.#core.opened;
-    if (open === null) return;
-    const done = await this.#core.alarm.run(async () => {
-      // Nothing goes to D1 or R2 from a log that was not compared with its mirror since it started.
-      const refused = await this.#core.prepare(open.identity, this.#core.storage.head()?.epoch ?? 0);
-      if (refused !== null && refused.code !== "log-stopped") return refused.code === "log-refilling";
-      // Beside each other: a D1 that is slow does not keep the head from its mirror.
-      const mirroring = succeeds(open.mirror.run());
-      const flushed = await open.outbox.flush();
-      const mirrored = await mirroring;
-      if (flushed.ok && mirrored && open.outbox.lag === 0) {
-        const { flushedSeq: seq, arrival } = this.#core.progress;
-        await open.listing.settle({ seq, arrival }, counterReport(this.#core.health()));
-      } else await open.listing.report(counterReport(this.#core.health()));
-      const reported = await open.reporter.report(this.#core.storage.head());
-      const told = await this.#core.recovery.tell();
-      const persisted = flushed.ok || this.#core.isAtOdds();
-      return (await open.content.run(open.outbox.lag === 0)) && reported && told && persisted && mirrored;
-    });
+    const { alarm, opened } = this.#core;
+    if (opened === null) return;
+    const done = await alarm.run((due) => this.#work(opened, due));
     // What is left where D1 holds everything is content that waits to be sealed. Of a log that never rests it is not put off
     // for ever: one pass each two seconds seals less than such a log can take.
-    const { content, outbox } = open;
-    const soon = done && (content.isOverdue || (outbox.lag === 0 && content.isDirty));
-    if (this.#core.isDirty() || !done) await this.#core.alarm.arm(soon);
+    const soon = done && opened.content.hasWork(opened.outbox.lag === 0);
+    await alarm.arm([...this.#core.leftToDo(), ...alarm.failing], soon);
+  }
+
+  async #work({ outbox, mirror, listing, reporter, content, identity }: OpenLog, due: ReadonlySet<Work>) {
+    const core = this.#core;
+    // Nothing goes to D1 or R2 from a log that was not compared with its mirror since it started.
+    const refused = await core.prepare(identity, core.storage.head()?.epoch ?? 0);
+    if (refused !== null && refused.code !== "log-stopped") {
+      const refilling = refused.code === "log-refilling";
+      return { index: refilling, mirror: refilling, other: refilling };
+    }
+    // Beside each other: a D1 that is slow does not keep the head from its mirror.
+    const mirroring = due.has("mirror") ? succeeds(mirror.run()) : null;
+    const flushed = due.has("index") ? await outbox.flush() : null;
+    const mirrored = await mirroring;
+    if (flushed?.ok === true && mirrored === true && outbox.lag === 0) {
+      const { flushedSeq: seq, arrival } = core.progress;
+      await listing.settle({ seq, arrival }, counterReport(core.health()));
+    } else await listing.report(counterReport(core.health()));
+    const index = flushed === null ? {} : { index: flushed.ok || core.isAtOdds() };
+    const mirrorDone = mirrored === null ? {} : { mirror: mirrored };
+    if (!due.has("other")) return { ...index, ...mirrorDone };
+    const reported = await reporter.report(core.storage.head());
+    const told = await core.recovery.tell();
+    const other = (await content.run(outbox.lag === 0)) && reported && told;
+    return { ...index, ...mirrorDone, other };
   }
 }

@@ -4,7 +4,7 @@ import { MIRROR_PACE } from "../../durable-objects/tile-store/mirror-keeper.ts";
 import type { TestTenant } from "../workers/support.ts";
 import { call } from "../workers/support.ts";
 import type { Injected } from "./faults.ts";
-import { breakIndex, breakIndexWrites, stopClock } from "./faults.ts";
+import { breakIndex, breakIndexWrites, breakPuts, stopClock } from "./faults.ts";
 import { entries, entry, newTenant, problemOf, TestLog } from "./support.ts";
 
 let tenant: TestTenant;
@@ -69,7 +69,8 @@ describe("D1 that does not take entries", () => {
     const fault = breakIndexWrites("fails but persisted");
     for (let round = 0; round < 4; round++) {
       await log.append(entries(5));
-      await log.alarm();
+      // A reader makes the log flush, however long its own pause is.
+      await log.get("/entries?limit=1");
     }
     expect(fault.count()).toBeGreaterThanOrEqual(4);
     fault.mend();
@@ -181,19 +182,68 @@ describe("the alarm", () => {
   });
 
   it("keeps its pauses under load: appends during a failing flush do not bring the next one forward", async () => {
-    stopClockAhead();
+    const clock = stopClockAhead();
+    const start = Date.now();
     const log = new TestLog(tenant, "backoff-under-load");
     await log.append(entry());
-    const spy = vi.spyOn(env.DB, "batch").mockImplementation(async () => {
+    const attempts: number[] = [];
+    const original = env.DB.batch.bind(env.DB);
+    const spy = vi.spyOn(env.DB, "batch").mockImplementation((async (statements) => {
+      // The logs of other tests may be at work still.
+      if (!JSON.stringify(statements).includes(log.name)) return original(statements);
+      attempts.push((Date.now() - start) / 1000);
       await log.append(entry());
       throw new Error("D1_ERROR: Network connection lost.");
-    });
-    for (const seconds of [2, 4, 8]) {
+    }) as D1Database["batch"]);
+    for (let pass = 0; pass < 8; pass++) {
       await log.alarm();
-      expect(((await log.alarmAt()) ?? 0) - Date.now()).toBe(seconds * 1000);
+      await log.append(entry());
+      clock.set((await log.alarmAt()) ?? 0);
     }
+    expect(attempts).toEqual([0, 2, 6, 14]);
     spy.mockRestore();
-    expect((await log.check()).size).toBe(4);
+    expect((await log.check()).size).toBe(13);
+  });
+
+  it("mirrors heads two seconds after an append while D1 is away, however long the pause of the flush", async () => {
+    stopClockAhead();
+    const log = new TestLog(tenant, "mirrored-without-index");
+    await log.append(entry());
+    const fault = breakIndex();
+    for (let i = 0; i < 3; i++) await log.alarm();
+    const pause = async () => ((await log.alarmAt()) ?? 0) - Date.now();
+    expect(await pause()).toBe(8000);
+    await log.append(entry());
+    expect(await pause()).toBe(2000);
+    await log.alarm();
+    expect(await log.progress()).toMatchObject({ flushed: 0, mirrored: 2, size: 2 });
+    expect(await pause()).toBe(8000);
+    fault.mend();
+    await log.alarm();
+    expect((await log.progress()).flushed).toBe(2);
+    expect(await log.alarmAt()).toBeNull();
+  });
+
+  it("flushes two seconds after an append while R2 is away, however long the pause of the mirror", async () => {
+    stopClockAhead();
+    const log = new TestLog(tenant, "indexed-without-mirror");
+    await log.append(entry());
+    const prefix = await log.prefix();
+    const fault = breakPuts("fails", (key) => key.startsWith(prefix));
+    for (let i = 0; i < 3; i++) await log.alarm();
+    const attempts = fault.count();
+    const pause = async () => ((await log.alarmAt()) ?? 0) - Date.now();
+    expect(await pause()).toBe(8000);
+    await log.append(entry());
+    expect(await pause()).toBe(2000);
+    await log.alarm();
+    expect(await log.progress()).toMatchObject({ flushed: 2, mirrored: 0, size: 2 });
+    expect(fault.count()).toBe(attempts);
+    expect(await pause()).toBe(8000);
+    fault.mend();
+    await log.alarm();
+    expect((await log.progress()).mirrored).toBe(2);
+    expect(await log.alarmAt()).toBeNull();
   });
 });
 
