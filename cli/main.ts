@@ -10,6 +10,7 @@ import { anchorsCommand } from "./commands/anchors.ts";
 import { auditCommand } from "./commands/audit.ts";
 import { evaluationsCommand } from "./commands/evaluations.ts";
 import { exportCommand } from "./commands/export.ts";
+import { extensionsCommand } from "./commands/extensions.ts";
 import { headCommand } from "./commands/head.ts";
 import { importCommand } from "./commands/import.ts";
 import { keysCommand } from "./commands/keys.ts";
@@ -31,6 +32,7 @@ const COMMANDS: readonly Command[] = [
   rechecksCommand,
   evaluationsCommand,
   policyCommand,
+  extensionsCommand,
   exportCommand,
   keysCommand,
   rebuildIndexCommand,

@@ -1,6 +1,6 @@
 /**
- * A tenant's directory: who it is, its API keys, its principals, and which of its logs D1 may be behind. One Durable
- * Object a tenant, so that a request is authenticated and routed while D1 is away.
+ * A tenant's directory: who it is, its API keys, its principals, its own kinds, and which of its logs D1 may be behind.
+ * One Durable Object a tenant, so that a request is authenticated, routed and checked while D1 is away.
  *
  * @module
  */
@@ -11,6 +11,8 @@ import { computeLogId } from "../../shared/entry/log-id.ts";
 import type { Env } from "../../workers/env.ts";
 import { indexedSeqs } from "../../workers/index-db/arrivals.ts";
 import { blob, bytesOf } from "../tile-store/sql.ts";
+import type { StoredDeclaration, TakenVersion } from "./extensions.ts";
+import { ExtensionBook } from "./extensions.ts";
 import type { Arrival, IndexWitness, RebuildPage } from "./index-state.ts";
 import { IndexState, isSameLog } from "./index-state.ts";
 import type { CallerLimits, LeaseOutcome, LeaseRequest, Limits, Usage } from "./limits.ts";
@@ -27,14 +29,7 @@ import type {
   TenantRecord,
 } from "./types.ts";
 
-export type {
-  ApiKeyRecord,
-  DirtyLog,
-  EnsuredPrincipal,
-  IndexView,
-  PrincipalRecord,
-  TenantRecord,
-} from "./types.ts";
+export type * from "./types.ts";
 
 type Row = Record<string, SqlStorageValue>;
 
@@ -46,6 +41,7 @@ export class TenantDirectory extends DurableObject<Env> {
   readonly #index: IndexState;
   readonly #totals: Totals;
   readonly #limits: LimitBook;
+  readonly #extensions: ExtensionBook;
   readonly #reporter: TotalsReporter;
 
   constructor(ctx: DurableObjectState, env: Env) {
@@ -66,6 +62,7 @@ export class TenantDirectory extends DurableObject<Env> {
     this.#index = new IndexState(this.#sql);
     this.#totals = new Totals(this.#sql);
     this.#limits = new LimitBook(this.#sql);
+    this.#extensions = new ExtensionBook(this.#sql);
     this.#reporter = new TotalsReporter(ctx.storage, () => this.#reportTotals());
   }
 
@@ -179,6 +176,23 @@ export class TenantDirectory extends DurableObject<Env> {
   /** Leases a part of what a key and its tenant may use. */
   lease(request: LeaseRequest): LeaseOutcome {
     return this.#together(() => this.#limits.lease(request, Date.now()));
+  }
+
+  /** The declarations of the tenant's own kinds that hold, by prefix. These four are as in extensions.ts. */
+  extensions(): StoredDeclaration[] {
+    return this.#extensions.list();
+  }
+
+  extension(prefix: string, version: number | null): StoredDeclaration | null {
+    return this.#extensions.find(prefix, version);
+  }
+
+  takeExtension(declared: Omit<StoredDeclaration, "version">, least: number): TakenVersion {
+    return this.#together(() => this.#extensions.take(declared, least));
+  }
+
+  holdExtension(prefix: string, version: number): boolean {
+    return this.#together(() => this.#extensions.hold(prefix, version));
   }
 
   principal(name: string): PrincipalRecord | null {

@@ -105,6 +105,11 @@ export const PROBLEMS = {
     "The tenant has no recovery key",
     "A recovery key is bound when the tenant is created, or never.",
   ),
+  "extension-limit": problem(
+    409,
+    "No further declaration is kept",
+    "A tenant declares at most 16 prefixes, and each of them at most 1,000 times.",
+  ),
   "policy-exists": problem(
     409,
     "The policy's version exists, or is not the next one",
@@ -151,6 +156,11 @@ export const PROBLEMS = {
     "The service has no sandboxes for `module` policies (docs/policies.md). Run the policy yourself and send `decisions`.",
   ),
   "invalid-policy": problem(422, "The policy can't be used", "`pointer` names the place."),
+  "invalid-extension": problem(
+    422,
+    "The declaration can't be used",
+    "`pointer` names the place, `detail` says what is taken. docs/kinds.md has the rules.",
+  ),
   "invalid-bundle": problem(422, "The bundle can't be read", "Send the NDJSON of an export, whole."),
   "json-utf8": problem(422, "Bad UTF-8", "`pointer` names the string that holds the bad bytes."),
   "json-surrogate": problem(422, "Unpaired surrogate", "`pointer` names the string. Send whole code points."),

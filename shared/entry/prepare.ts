@@ -8,7 +8,7 @@
 import { toHex } from "../bytes.ts";
 import type { CryptoPort } from "../crypto/port.ts";
 import type { JsonReader } from "../json/reader.ts";
-import { kindSpec, validateEntrySections } from "../kinds/catalogue.ts";
+import { type Extensions, kindSpec, validateEntrySections } from "../kinds/catalogue.ts";
 import { columnsText } from "./columns.ts";
 import type { SectionName } from "./commitment.ts";
 import { FieldCommitter, SALT_BYTES, SECTIONS } from "./commitment.ts";
@@ -46,6 +46,8 @@ export interface PrepareContext {
   readonly newId: () => string;
   /** Checks the client's signature over the statement; absent: no client key is known. */
   readonly verifyClient?: (body: LeafBody) => boolean;
+  /** What the tenant declared of kinds of its own; absent: they are taken with any fields. */
+  readonly extensions?: Extensions;
 }
 
 const NO_FIELDS: ReadonlyMap<string, Uint8Array> = new Map();
@@ -92,7 +94,7 @@ function commitSection(
 export function prepareEntry(reader: JsonReader, context: PrepareContext): PreparedEntry {
   const draft = readDraft(reader);
   if (draft.kind === null) throw refuse("missing-field", "/kind", "an entry has a kind");
-  const spec = kindSpec(draft.kind);
+  const spec = kindSpec(draft.kind, context.extensions);
   if (spec === undefined) throw refuse("unknown-kind", "/kind", "there is no such kind");
   if (spec.writer === "service" && context.writer !== "service") {
     throw refuse("unknown-kind", "/kind", "only the service writes entries of this kind");

@@ -7,7 +7,7 @@
 import { RunsealError } from "../errors.ts";
 import { ADMIN_KINDS } from "./admin.ts";
 import { APPROVAL_KINDS, AUTHORITY_KINDS } from "./approval.ts";
-import { extensionSpec } from "./extension.ts";
+import { type Extensions, extensionSpec } from "./extension.ts";
 import { CODE_KINDS, HOST_KINDS } from "./host.ts";
 import { type JsonSchema, sectionsSchema } from "./json-schema.ts";
 import { MODEL_KINDS } from "./model.ts";
@@ -17,6 +17,7 @@ import { STEP_KINDS } from "./step.ts";
 import { TOOL_KINDS } from "./tool.ts";
 import type { KindSpec } from "./types.ts";
 
+export type { DeclaredKinds, Extensions } from "./extension.ts";
 export { FIELD_FORMS, type JsonSchema } from "./json-schema.ts";
 export type { FieldSpec, KindGroup, KindSpec, KindWriter, SectionSpec } from "./types.ts";
 export {
@@ -44,11 +45,13 @@ export const KINDS: readonly KindSpec[] = [
 const BY_NAME: ReadonlyMap<string, KindSpec> = new Map(KINDS.map((spec) => [spec.kind, spec]));
 
 /**
- * The spec of a kind; undefined where there is no such kind. `ext.<prefix>.<name>` has one that leaves its fields open:
- * where the tenant has declared a schema, `declaredExtension` gives the stricter one.
+ * The spec of a kind; undefined where there is no such kind. `ext.<prefix>.<name>` has the one that the tenant declared
+ * under its prefix; where it did not declare the prefix, one that leaves the fields open.
+ *
+ * @param extensions what the tenant declared: asked for kinds of the tenants' own alone
  */
-export function kindSpec(kind: string): KindSpec | undefined {
-  return BY_NAME.get(kind) ?? extensionSpec(kind);
+export function kindSpec(kind: string, extensions?: Extensions): KindSpec | undefined {
+  return BY_NAME.get(kind) ?? extensionSpec(kind, extensions);
 }
 
 /**

@@ -1,19 +1,18 @@
 /**
  * The JSON Schema that a tenant declares for a kind of its own, turned into a section of the
- * catalogue. Only what is enforced is accepted: what Zod would pass over in silence is refused when the schema is
- * declared. `pattern` is refused too: it would let one tenant's expression run in everybody's Worker. Integers end at
- * 2^53.
+ * catalogue. Only what is enforced is accepted: a keyword that schema-check.ts does not know is refused when the schema
+ * is declared. `pattern` is refused too: it would let one tenant's expression run in everybody's Worker. Integers end
+ * at 2^53.
  *
  * @module
  */
-import { z } from "zod";
 import { RunsealError } from "../errors.ts";
 import { escapePointer } from "../json/pointer.ts";
 import { type ExtensionSections, withCommonFields } from "./extension.ts";
-import { type NamelessField, typed } from "./fields.ts";
-import { FIELD_NAME, type SectionSpec } from "./types.ts";
-
-type Schema = Readonly<Record<string, unknown>>;
+import { json, type NamelessField } from "./fields.ts";
+import { accept, compileSchema, type Schema } from "./schema-check.ts";
+import { COMMON_ACTION, COMMON_OUTCOME } from "./sections.ts";
+import { FIELD_NAME, type FieldType, type SectionSpec } from "./types.ts";
 
 /** Keywords that only explain. */
 const ANNOTATIONS = ["title", "description", "examples", "deprecated", "$comment"];
@@ -36,8 +35,12 @@ const SECTION_KEYWORDS = [
   ...ANNOTATIONS,
 ];
 const DIALECT = "https://json-schema.org/draft/2020-12/schema";
+/** Keywords that count something. */
+const COUNTS = ["minLength", "maxLength", "minItems", "maxItems"];
 /** Levels of a schema. */
-const MAX_LEVELS = 32;
+export const MAX_LEVELS = 32;
+/** Alternatives on the way to one place of a value: each of them may look at all that is there. */
+export const MAX_ALTERNATIVES = 16;
 
 function refuse(pointer: string, why: string): RunsealError<"bad-schema"> {
   return new RunsealError("bad-schema", why, pointer);
@@ -83,19 +86,22 @@ function sectionOf(name: "action" | "outcome", schema: unknown): SectionSpec {
     const at = child(`${pointer}/properties`, field);
     if (!FIELD_NAME.test(field)) throw refuse(at, "a field's name is 1 to 64 of [a-z0-9_.]");
     if (name === "outcome" && field === "status") throw refuse(at, "the status of an outcome is not a field");
-    checkSchema(of, at, 1);
+    if (Object.hasOwn(name === "action" ? COMMON_ACTION : COMMON_OUTCOME, field))
+      throw refuse(at, "a field that every kind has is not declared");
+    checkSchema(of, at, 1, 1);
     const description = isObject(of) && typeof of.description === "string" ? of.description : "";
-    table[field] = {
-      ...typed("declared", z.fromJSONSchema(of as never)),
-      optional: !needed.has(field),
-      description,
-    };
+    table[field] = { ...declaredType(of), optional: !needed.has(field), description };
   }
   for (const field of needed) {
     if (!Object.hasOwn(table, field))
       throw refuse(`${pointer}/required`, "a required field has to be described");
   }
   return withCommonFields(name, table, open);
+}
+
+function declaredType(schema: unknown): FieldType {
+  const check = compileSchema(schema);
+  return check === accept ? json : { type: "declared", schema: null, quick: () => false, check };
 }
 
 function openness(schema: Schema, pointer: string): boolean {
@@ -137,14 +143,21 @@ function checkKeywords(schema: Schema, pointer: string, known: readonly string[]
   }
 }
 
-/** Refuses what would not be enforced as the standard says. */
-function checkSchema(schema: unknown, pointer: string, level: number): void {
+/**
+ * Refuses what would not be enforced as the standard says.
+ *
+ * @param ways alternatives that lead here
+ */
+function checkSchema(schema: unknown, pointer: string, level: number, ways: number): void {
   if (level > MAX_LEVELS) throw refuse(pointer, `nested deeper than ${MAX_LEVELS} levels`);
   if (schema === true) return;
   if (!isObject(schema)) throw refuse(pointer, "a schema is an object, or true");
   if (schema.anyOf !== undefined) {
     checkKeywords(schema, pointer, ["anyOf", ...ANNOTATIONS]);
-    checkList(schema.anyOf, child(pointer, "anyOf"), (one, at) => checkSchema(one, at, level + 1));
+    const all = ways * (Array.isArray(schema.anyOf) ? schema.anyOf.length : 1);
+    if (all > MAX_ALTERNATIVES)
+      throw refuse(child(pointer, "anyOf"), `more than ${MAX_ALTERNATIVES} alternatives for one place`);
+    checkList(schema.anyOf, child(pointer, "anyOf"), (one, at) => checkSchema(one, at, level + 1, all));
   } else if (schema.enum !== undefined) {
     checkKeywords(schema, pointer, ["enum", ...ANNOTATIONS]);
     checkList(schema.enum, child(pointer, "enum"), checkScalar);
@@ -154,12 +167,13 @@ function checkSchema(schema: unknown, pointer: string, level: number): void {
   } else if (schema.type === undefined) {
     checkKeywords(schema, pointer, ANNOTATIONS);
   } else {
-    checkTyped(schema, pointer, level);
+    checkTyped(schema, pointer, level, ways);
   }
 }
 
-function checkTyped(schema: Schema, pointer: string, level: number): void {
+function checkTyped(schema: Schema, pointer: string, level: number, ways: number): void {
   const types: unknown[] = Array.isArray(schema.type) ? schema.type : [schema.type];
+  if (types.length === 0) throw refuse(child(pointer, "type"), "no type of JSON");
   const keywords: string[] = ["type", ...ANNOTATIONS];
   for (const type of types) {
     const own = typeof type === "string" && Object.hasOwn(KEYWORDS, type) ? KEYWORDS[type] : undefined;
@@ -167,25 +181,29 @@ function checkTyped(schema: Schema, pointer: string, level: number): void {
     keywords.push(...own);
   }
   checkKeywords(schema, pointer, keywords);
-  if (schema.items !== undefined) checkSchema(schema.items, child(pointer, "items"), level + 1);
+  if (schema.items !== undefined) checkSchema(schema.items, child(pointer, "items"), level + 1, ways);
   else if (schema.minItems !== undefined || schema.maxItems !== undefined) {
     throw refuse(pointer, "minItems and maxItems need items beside them");
   }
   const properties = propertiesOf(schema, pointer);
   for (const [name, of] of Object.entries(properties)) {
-    checkSchema(of, child(`${pointer}/properties`, name), level + 1);
+    checkSchema(of, child(`${pointer}/properties`, name), level + 1, ways);
   }
   checkDescribed(schema, properties, pointer);
   if (typeof (schema.additionalProperties ?? true) !== "boolean") {
-    checkSchema(schema.additionalProperties, child(pointer, "additionalProperties"), level + 1);
+    checkSchema(schema.additionalProperties, child(pointer, "additionalProperties"), level + 1, ways);
   }
-  for (const keyword of Object.values(KEYWORDS).flat()) {
-    if (
-      /^(min|max|exclusive|multiple)/.test(keyword) &&
-      !["number", "undefined"].includes(typeof schema[keyword])
-    ) {
-      throw refuse(child(pointer, keyword), "must be a number");
-    }
+  checkBounds(schema, pointer);
+}
+
+function checkBounds(schema: Schema, pointer: string): void {
+  for (const [keyword, bound] of Object.entries(schema)) {
+    if (!/^(min|max|exclusive|multiple)/.test(keyword)) continue;
+    const at = child(pointer, keyword);
+    if (typeof bound !== "number") throw refuse(at, "must be a number");
+    if (COUNTS.includes(keyword) && !(Number.isSafeInteger(bound) && bound >= 0))
+      throw refuse(at, "must be a count");
+    if (keyword === "multipleOf" && !(bound > 0)) throw refuse(at, "must be more than 0");
   }
 }
 

@@ -9,6 +9,8 @@ import type { KindSpec, SectionSpec } from "./types.ts";
 
 const EXTENSION = /^ext\.([a-z][a-z0-9_-]{0,31})\.([A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*)$/;
 const MAX_KIND_LENGTH = 128;
+/** A prefix alone. */
+export const EXTENSION_PREFIX = /^[a-z][a-z0-9_-]{0,31}$/;
 
 const OPEN_ACTION: SectionSpec = section(COMMON_ACTION, true);
 const OPEN_OUTCOME: SectionSpec = section(COMMON_OUTCOME, true);
@@ -26,12 +28,30 @@ export interface ExtensionSections {
   readonly outcome?: SectionSpec;
 }
 
-/** The spec of an extension's kind, with the declared sections or with open ones; undefined for any other kind. */
-export function extensionSpec(
-  kind: string,
-  declared: ExtensionSections = { action: OPEN_ACTION, outcome: OPEN_OUTCOME },
-): KindSpec | undefined {
-  if (extensionPrefix(kind) === null) return undefined;
+/** The kinds that a tenant declared under one prefix. */
+export interface DeclaredKinds {
+  /** The spec of a kind by its whole name; undefined where it is not declared. */
+  readonly specOf: (kind: string) => KindSpec | undefined;
+}
+
+/** What a tenant declared under a prefix; null where it did not declare the prefix. */
+export type Extensions = (prefix: string) => DeclaredKinds | null;
+
+const OPEN: ExtensionSections = { action: OPEN_ACTION, outcome: OPEN_OUTCOME };
+
+/**
+ * The spec of an extension's kind; undefined for any other text, and for a kind that its tenant did not declare under a
+ * prefix that it did. Under any other prefix the fields are open.
+ */
+export function extensionSpec(kind: string, extensions?: Extensions): KindSpec | undefined {
+  const prefix = extensionPrefix(kind);
+  if (prefix === null) return undefined;
+  const declared = extensions?.(prefix) ?? null;
+  return declared === null ? specWith(kind, OPEN) : declared.specOf(kind);
+}
+
+/** The spec of an extension's kind with these sections. */
+export function specWith(kind: string, declared: ExtensionSections): KindSpec {
   return {
     kind,
     group: "yours",

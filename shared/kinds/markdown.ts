@@ -6,6 +6,8 @@
  * @module
  */
 import { KINDS } from "./catalogue.ts";
+import { MAX_DECLARATION_BYTES, MAX_DECLARED_KINDS } from "./declaration.ts";
+import { MAX_ALTERNATIVES, MAX_LEVELS } from "./extension-schema.ts";
 import { SYSTEM_MAPPINGS, type SystemMapping } from "./mapping.ts";
 import {
   AUTHORIZATION_MEANINGS,
@@ -131,9 +133,61 @@ const NOTES = `## Choices
 const EXTENSIONS = `## Your own kinds
 
 \`ext.<prefix>.<name>\` is a kind of your own, under a prefix of your own. The prefix is a lower-case letter and up to 31 of
-\`[a-z0-9_-]\`; the name is one or more parts of \`[A-Za-z0-9_-]\` with dots between; the whole has at most 128 characters. Its
-fields are free, by any names of 1 to 64 of \`[a-z0-9_.]\`, and it may have an authorization and an outcome. A prefix is not
-declared anywhere, and has no schema: a typo in a field of such a kind is not refused.
+\`[a-z0-9_-]\`; the name is one or more parts of \`[A-Za-z0-9_-]\` with dots between; the whole has at most 128 characters. It
+may have an authorization, as our kinds have it, and the fields that all kinds share.
+
+**A prefix that you did not declare** takes any name and any fields whose names are 1 to 64 of \`[a-z0-9_.]\`, and an outcome.
+So nobody is kept from recording something because nobody declared it yet: what is not recorded is lost for good, and what
+is recorded without a schema is not. The price is that a typo in such an entry is not refused. \`GET /v1/extensions\` says which
+prefixes are declared, and \`GET /v1/entries?kind=ext.<prefix>.<name>\` what was sent under one that is not.
+
+**A prefix that you declared** has the kinds of its declaration and no others:
+
+    PUT /v1/extensions/acme
+    {"kinds": {
+      "refund.made": {
+        "description": "Money went back.",
+        "action": {
+          "type": "object",
+          "properties": {"cents": {"type": "integer", "minimum": 1}, "note": {"type": "string", "maxLength": 200}},
+          "required": ["cents"],
+          "additionalProperties": false
+        },
+        "outcome": {"type": "object", "properties": {"receipt": {"type": "string"}}, "additionalProperties": false}
+      }
+    }}
+
+An entry of another name under it is refused as \`unknown-kind\`. A field that is not as the schema demands is refused as it is
+in our kinds: \`invalid-field\`, \`unknown-field\`, \`missing-field\`, with a pointer. Entries that were stored before stay as they are.
+
+- A declaration replaces the one before, whole. The same content again is the same version (200), other content the next
+  one (201). With no kinds at all nothing is taken under the prefix. A prefix that was declared once stays so; a schema
+  without \`"additionalProperties": false\` leaves a kind's further fields open.
+- Each version is an \`extension.declared\` entry on \`$system\`, with its hash, before it holds. The hash is SHA-256 of the
+  declaration's canonical JSON. Of the recorded versions the highest holds; one whose request was cut off is recorded, and
+  holds once the same request is made again.
+- It holds everywhere within 60 seconds: so long does a Worker remember what is declared. It asks the tenant's directory
+  when it meets such a kind and knows nothing newer, and answers 503 and stores nothing where it gets no answer. Batches
+  without kinds of your own ask nothing.
+- A client that retries an entry is checked by what holds then. Where a new version is narrower, give the kind a new name,
+  or send with an \`Idempotency-Key\`: a request that was answered before is answered so again.
+- It takes a key with the scope \`policy\` that is for all principals. \`GET /v1/extensions/{prefix}\` shows the declaration, with
+  \`?version=\` one that held before. \`runseal extensions\` declares and lists.
+- At most ${MAX_DECLARED_KINDS} kinds and ${MAX_DECLARATION_BYTES / 1024} KiB under a prefix, 16 prefixes, 1,000 versions of each.
+
+The schemas are JSON Schema 2020-12, of the action and of the outcome without its \`status\`; without \`outcome\` the kind has
+none. What is taken is checked as the standard says, and everything else is refused when it is declared:
+
+- \`type\`, \`enum\` and \`const\` with scalars, \`anyOf\`; \`minLength\`, \`maxLength\`; \`minimum\`, \`maximum\`, \`exclusiveMinimum\`,
+  \`exclusiveMaximum\`, \`multipleOf\`; \`items\`, \`minItems\`, \`maxItems\`; \`properties\`, \`required\`, \`additionalProperties\`; and what only
+  explains: \`title\`, \`description\`, \`examples\`, \`deprecated\`, \`$comment\`.
+- Not \`pattern\`, \`format\`, \`$ref\`, nor a combination of keywords whose meaning is not plain. A section itself takes
+  \`additionalProperties\` as true or false alone.
+- An integer is at most 2^53 - 1 from 0. Numbers are compared as binary64, and \`multipleOf\` allows for what that
+  loses of decimal fractions.
+- At most ${MAX_LEVELS} levels, and at most ${MAX_ALTERNATIVES} alternatives of \`anyOf\` for one place of a value.
+- A field that is not required may be null, as in our kinds. A member of a nested object may not, unless its schema says so.
+- A field that is sent as a commitment is there; its value is not checked.
 `;
 
 function mappingText({ system, of, note, mappings }: SystemMapping): string {

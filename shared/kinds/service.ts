@@ -108,6 +108,16 @@ export const SERVICE_KINDS = kinds(
         principals: optional(count, "principals but $system; absent: not limited"),
       },
     },
+    "extension.declared": {
+      description:
+        "The kinds under a prefix of the tenant's own were declared, in place of the version before.",
+      action: {
+        prefix: required(label, "the prefix"),
+        version: required(positive, "the version; the highest one holds"),
+        hash: required(hash, "SHA-256 of the declaration's canonical JSON"),
+        by,
+      },
+    },
     "policy.stored": {
       description: "A version of a policy was stored.",
       action: {

@@ -16,7 +16,19 @@ export interface FieldType {
    * decides.
    */
   readonly quick: (text: string) => boolean;
+  /** Decides where there is no Zod schema: of fields that a tenant declared. */
+  readonly check?: FieldCheck;
 }
+
+/** What is wrong with a value: `path` is a JSON pointer within it. The message contains no submitted value. */
+export interface Violation {
+  readonly code: "unknown-field" | "missing-field" | "invalid-field";
+  readonly path: string;
+  readonly message: string;
+}
+
+/** The first violation of a parsed value, or null. */
+export type FieldCheck = (value: unknown) => Violation | null;
 
 /** One field of a section. An optional field may be absent, or null: null is committed and reads as not set. */
 export interface FieldSpec extends FieldType {

@@ -124,10 +124,19 @@ function unknownField(pointer: string, name: string): Problem {
 }
 
 function checkField(field: FieldSpec, pointer: string, text: string): Problem | null {
-  if (field.schema === null || field.quick(text) || (field.optional && text === "null")) return null;
+  if (field.quick(text) || (field.optional && text === "null")) return null;
+  if (field.schema === null) return checkDeclared(field, pointer, text);
   const value: unknown = JSON.parse(text);
   const issue = field.schema.safeParse(value).error?.issues[0];
   return issue === undefined ? null : problemOf(issue, value, `${pointer}/${field.name}`);
+}
+
+/** A field by the check that its tenant's schema gave it; one without has any value. */
+function checkDeclared({ check, name }: FieldSpec, pointer: string, text: string): Problem | null {
+  const violation = check?.(JSON.parse(text)) ?? null;
+  if (violation === null) return null;
+  const { code, path, message } = violation;
+  return { code, pointer: `${pointer}/${name}${path}`, message };
 }
 
 function problemOf(issue: z.core.$ZodIssue, value: unknown, pointer: string): Problem {

@@ -26,6 +26,7 @@ beforeAll(async () => {
 });
 
 const POLICY = { rules: { side_effects: { read_only: "allow" } } };
+const EXTENSION = { kinds: { "refund.made": { action: { type: "object" } } } };
 const SPEC = '{"name":"read_file","side_effect":"read_only"}';
 const SPEC_HASH = async (): Promise<string> => {
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(SPEC));
@@ -191,6 +192,15 @@ const REQUESTS: Readonly<Record<string, () => Promise<Answer>>> = {
   diffPolicy: async () => {
     await call(tenant.key, "PUT", "/v1/policies/p4", POLICY);
     return call(tenant.key, "GET", "/v1/policies/p4/diff?from=1");
+  },
+  putExtension: () => call(tenant.key, "PUT", "/v1/extensions/one", EXTENSION),
+  listExtensions: async () => {
+    await call(tenant.key, "PUT", "/v1/extensions/two", EXTENSION);
+    return call(tenant.key, "GET", "/v1/extensions");
+  },
+  getExtension: async () => {
+    await call(tenant.key, "PUT", "/v1/extensions/three", EXTENSION);
+    return call(tenant.key, "GET", "/v1/extensions/three");
   },
   createRecheck: () => recheck(),
   listRechecks: async () => {

@@ -33,6 +33,7 @@ function pathOf(path: string, principal: string): string {
     .replace("{seq}", "1")
     .replace("{path+}", "0/000.p/1")
     .replace("{name}", "policy")
+    .replace("{prefix}", "acme")
     .replace("{hash}", "ab".repeat(32))
     .replace("{key}", "ab".repeat(16));
 }

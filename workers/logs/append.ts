@@ -18,6 +18,7 @@ import { parseBatch } from "../../shared/entry/parse-batch.ts";
 import type { PrepareContext, PreparedEntry } from "../../shared/entry/prepare.ts";
 import { RunsealError } from "../../shared/errors.ts";
 import { uuidv7 } from "../../shared/ids.ts";
+import type { Extensions } from "../../shared/kinds/catalogue.ts";
 import type { Env } from "../env.ts";
 import type { Caller } from "../http/auth.ts";
 import { Problem } from "../http/problem.ts";
@@ -26,6 +27,7 @@ import type { Item } from "./append-results.ts";
 import { outcomeItem, refuseAll, refusedItem, sorted } from "./append-results.ts";
 import type { VerifyClient } from "./client-keys.ts";
 import { readSigned } from "./client-keys.ts";
+import { DeclarationsNeeded, knownExtensions, readExtensions } from "./extensions.ts";
 import type { OpenLog } from "./open-log.ts";
 import { findLogForAppend, openLogForAppend, refusal } from "./open-log.ts";
 
@@ -70,12 +72,17 @@ class EpochMoved extends Error {
 /** Appends what was sent. Throws the problem where nothing of it is stored. */
 export async function append(env: Env, caller: Caller, name: string, sent: Sent): Promise<AppendResult> {
   refuseExhausted(caller);
-  for (let check = 1, epoch = 0; ; check++) {
+  let extensions: Extensions | null = null;
+  for (let check = 1, epoch = 0; ; ) {
     try {
-      return await appendAt(env, caller, name, sent, epoch);
+      return await appendAt(env, caller, name, sent, epoch, extensions);
     } catch (error) {
+      if (error instanceof DeclarationsNeeded) {
+        extensions = await readExtensions(env, caller.tenant.id);
+        continue;
+      }
       if (!(error instanceof EpochMoved)) throw error;
-      if (check === MAX_CHECKS) throw error.problem;
+      if (check++ === MAX_CHECKS) throw error.problem;
       epoch = error.epoch;
     }
   }
@@ -95,7 +102,13 @@ function randomSource(): (count: number) => Uint8Array {
   };
 }
 
-function parse({ form, bytes }: Sent, caller: Caller, verifyClient: VerifyClient): ParsedBatch {
+/** @param extensions null: what this isolate knows of them, where the batch has a kind that needs them */
+function parse(
+  { form, bytes }: Sent,
+  caller: Caller,
+  verifyClient: VerifyClient,
+  extensions: Extensions | null,
+): ParsedBatch {
   const random = randomSource();
   const context: PrepareContext = {
     crypto: nativeCrypto,
@@ -105,6 +118,7 @@ function parse({ form, bytes }: Sent, caller: Caller, verifyClient: VerifyClient
     random,
     newId: () => uuidv7(Date.now(), random(16)),
     verifyClient,
+    extensions: extensions ?? ((prefix) => knownExtensions(caller.tenant.id)(prefix)),
   };
   try {
     return parseBatch(bytes, form, context);
@@ -150,13 +164,14 @@ async function appendAt(
   name: string,
   sent: Sent,
   atLeast: number,
+  extensions: Extensions | null,
 ): Promise<AppendResult> {
   const { batch, signedEpoch } = await readSigned(
     env,
     caller.tenant.id,
     () => findLogForAppend(env, caller, name),
     atLeast,
-    (verifyClient) => parse(sent, caller, verifyClient),
+    (verifyClient) => parse(sent, caller, verifyClient, extensions),
   );
   const read = sort(batch);
   const { accepted, refused } = read;

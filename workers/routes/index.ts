@@ -10,6 +10,7 @@ import { auditRoutes } from "./audits.ts";
 import { entryRoutes } from "./entries.ts";
 import { erasureRoutes } from "./erasures.ts";
 import { evaluationRoutes } from "./evaluations.ts";
+import { extensionRoutes } from "./extensions.ts";
 import { headRoutes } from "./heads.ts";
 import { healthRoutes } from "./health.ts";
 import { limitRoutes } from "./limits.ts";
@@ -56,6 +57,7 @@ export const routes: readonly Route[] = [
   ...auditRoutes,
   ...evaluationRoutes,
   ...policyRoutes,
+  ...extensionRoutes,
   ...toolRoutes,
   ...healthRoutes,
   ...metricsRoutes,

@@ -66,7 +66,17 @@ describe("the catalogue", () => {
     expect(new Map([...groups].map(([group, kinds]) => [group, kinds.sort()]))).toEqual(expected);
     const families = new Set(service.map((kind) => kind.split(".")[0]));
     expect(families).toEqual(
-      new Set(["key", "apikey", "limits", "policy", "retention", "disclosure", "erasure", "log"]),
+      new Set([
+        "key",
+        "apikey",
+        "limits",
+        "extension",
+        "policy",
+        "retention",
+        "disclosure",
+        "erasure",
+        "log",
+      ]),
     );
     expect(service).toContain("erasure.done");
   });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { RunsealError } from "../../../shared/errors.ts";
-import { extensionSpec } from "../../../shared/kinds/extension.ts";
+import { specWith } from "../../../shared/kinds/extension.ts";
 import { extensionSections } from "../../../shared/kinds/extension-schema.ts";
 import { validateSection } from "../../../shared/kinds/validate.ts";
 
@@ -8,8 +8,7 @@ const object = (properties: object, more: object = {}): object => ({ type: "obje
 
 /** "code pointer" of the first problem of an action under the declared schema, or "valid". */
 function check(action: object, texts: Record<string, string>, commitments: string[] = []): string {
-  const spec = extensionSpec("ext.acme.thing", extensionSections({ action }));
-  if (spec === undefined) throw new Error("no spec");
+  const spec = specWith("ext.acme.thing", extensionSections({ action }));
   const content = {
     tag: null,
     texts: new Map(Object.entries(texts)),
@@ -68,6 +67,7 @@ describe("a declared schema", () => {
     expect(check(schema, { amount: "1", deep: '{"x":1,"y":2}' })).toBe("invalid-field /action/deep/y");
     expect(check(schema, { amount: "1", either: "6" })).toBe("invalid-field /action/either");
     expect(check(schema, { amount: "1", other: "1" })).toBe("unknown-field /action/other");
+    expect(check(schema, { amount: "9007199254740992" })).toBe("invalid-field /action/amount");
   });
 
   it("accepts fields that it does not describe unless it says not to", () => {
@@ -81,9 +81,8 @@ describe("a declared schema", () => {
       action: object({}),
       outcome: object({ code: { type: "integer" } }, { additionalProperties: false }),
     });
-    const spec = extensionSpec("ext.acme.thing", sections);
-    expect(spec?.description).toBe("d");
-    if (spec === undefined) throw new Error("no spec");
+    const spec = specWith("ext.acme.thing", sections);
+    expect(spec.description).toBe("d");
     const outcome = (name: string): string | undefined =>
       validateSection(spec, "outcome", {
         tag: "success",
@@ -95,8 +94,8 @@ describe("a declared schema", () => {
       undefined,
       "/outcome/other",
     ]);
-    const none = extensionSpec("ext.acme.thing", extensionSections({ action: object({}) }));
-    expect(none?.outcome).toBeUndefined();
+    const none = specWith("ext.acme.thing", extensionSections({ action: object({}) }));
+    expect(none.outcome).toBeUndefined();
   });
 
   const refused: [string, unknown, string][] = [
@@ -143,6 +142,20 @@ describe("a declared schema", () => {
       "/action/properties",
     ],
     ["false", object({ a: false }), "/action/properties/a"],
+    ["a field that every kind has", object({ extra: { type: "string" } }), "/action/properties/extra"],
+    ["no type in a list of types", object({ a: { type: [] } }), "/action/properties/a/type"],
+    ["a length below 0", object({ a: { type: "string", minLength: -1 } }), "/action/properties/a/minLength"],
+    [
+      "a fraction of an element",
+      object({ a: { type: "array", items: true, maxItems: 1.5 } }),
+      "/action/properties/a/maxItems",
+    ],
+    ["multiples of 0", object({ a: { type: "number", multipleOf: 0 } }), "/action/properties/a/multipleOf"],
+    [
+      "too many alternatives for one place",
+      object({ a: { anyOf: Array(5).fill({ type: "array", items: { anyOf: Array(4).fill(true) } }) } }),
+      "/action/properties/a/anyOf/0/items/anyOf",
+    ],
   ];
   for (const [name, schema, pointer] of refused) {
     it(`is refused where it has ${name}`, () => expect(refusal(schema)).toBe(`bad-schema ${pointer}`));
