@@ -5,6 +5,7 @@
  */
 import { z } from "zod";
 import { isTime } from "../time.ts";
+import { plainSchema } from "./plain-schema.ts";
 import { FIELD_NAME, type FieldSpec, type FieldType, type SectionSpec } from "./types.ts";
 
 /** A string token without escapes, its content in the group. */
@@ -95,7 +96,25 @@ export function oneOf<const Word extends string>(...words: readonly [Word, ...Wo
   return { type, schema: z.enum(words), quick: (value) => tokens.has(value) };
 }
 
-export const labels: FieldType = typed("list of labels", z.array(LABEL));
+/**
+ * A list, looked through up to its first wrong element: Zod's own keeps an issue for each, and a value holds hundreds of
+ * thousands.
+ */
+export function listOf(element: z.ZodType): z.ZodType {
+  return z
+    .array(z.unknown())
+    .superRefine((list, context) => {
+      for (const [index, item] of list.entries()) {
+        const issue = element.safeParse(item).error?.issues[0];
+        if (issue === undefined) continue;
+        context.addIssue({ ...issue, path: [index, ...issue.path] });
+        return;
+      }
+    })
+    .meta({ type: "array", items: plainSchema(element) });
+}
+
+export const labels: FieldType = typed("list of labels", listOf(LABEL));
 
 /** A type whose values are always parsed; `type` names it in the docs. */
 export function typed(type: string, schema: z.ZodType): FieldType {

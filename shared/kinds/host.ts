@@ -13,6 +13,7 @@ import {
   json,
   LABEL,
   label,
+  listOf,
   maybe,
   oneOf,
   optional,
@@ -59,7 +60,7 @@ const calls = typed(
     last_at: maybe(TIME),
     fold: maybe(HASH),
     tally: maybe(
-      z.array(
+      listOf(
         z.strictObject({
           class: LABEL,
           outcome: z.enum(["ok", "failed", "denied"]),

@@ -3,11 +3,12 @@
  *
  * @module
  */
-import { z } from "zod";
+import type { JsonSchema } from "./plain-schema.ts";
+import { plainSchema } from "./plain-schema.ts";
 import { AUTHORIZATIONS, OUTCOME_STATUSES } from "./sections.ts";
 import type { FieldSpec, KindSpec, SectionSpec } from "./types.ts";
 
-export type JsonSchema = Readonly<Record<string, unknown>>;
+export type { JsonSchema } from "./plain-schema.ts";
 
 const hex = (bytes: number): JsonSchema => ({ type: "string", pattern: `^[0-9a-f]{${2 * bytes}}$` });
 
@@ -95,14 +96,4 @@ function fieldSchema(field: FieldSpec, refs: string): JsonSchema {
       { $ref: `${refs}CommittedField` },
     ],
   };
-}
-
-/** Zod's own schema, without what is said twice. */
-function plainSchema(type: z.ZodType): JsonSchema {
-  const { $schema: _dialect, ...schema } = z.toJSONSchema(type, {
-    override: ({ jsonSchema }) => {
-      if (jsonSchema.type === "integer") delete jsonSchema.multipleOf;
-    },
-  });
-  return schema;
 }

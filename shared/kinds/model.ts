@@ -15,6 +15,7 @@ import {
   LABEL,
   label,
   labels,
+  listOf,
   optional,
   positive,
   required,
@@ -39,7 +40,7 @@ const USAGE: FieldTable = {
   estimated_cost_micros: optional(count, "estimated cost, in millionths of the currency"),
 };
 
-const providerIds = typed("list of objects", z.array(z.strictObject({ header: LABEL, value: z.string() })));
+const providerIds = typed("list of objects", listOf(z.strictObject({ header: LABEL, value: z.string() })));
 
 export const MODEL_KINDS = kinds("model and HTTP", {
   "model.dispatched": {

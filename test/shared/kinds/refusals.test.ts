@@ -234,3 +234,25 @@ describe("validateEntrySections", () => {
     }
   });
 });
+
+describe("a list of hundreds of thousands of wrong elements", () => {
+  const field = (kind: string, section: "action" | "outcome", name: string) =>
+    kindSpec(kind)?.[section]?.byName.get(name)?.schema;
+  const tally = { count: 1, tally: Array.from({ length: 300_000 }, () => 1) };
+  it.each([
+    ["labels", field("capability.created", "action", "permissions"), tally.tally, [0]],
+    ["objects", field("http.response", "outcome", "provider_request_ids"), tally.tally, [0]],
+    ["a tally", field("host.run", "action", "calls"), tally, ["tally", 0]],
+  ])("is refused for its first one alone: %s", (_what, schema, value, path) => {
+    const issues = schema?.safeParse(value).error?.issues;
+    expect(issues?.map((issue) => issue.path)).toEqual([path]);
+  });
+
+  it("is refused where the wrong one is, and taken where none is", () => {
+    const list = Array.from({ length: 1000 }, (_, i) => `label ${i}`);
+    const schema = field("capability.created", "action", "permissions");
+    expect(schema?.safeParse(list).success).toBe(true);
+    list[700] = "x".repeat(513);
+    expect(schema?.safeParse(list).error?.issues[0]?.path).toEqual([700]);
+  });
+});
