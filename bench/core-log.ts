@@ -142,7 +142,7 @@ export class CoreLog {
 
   #add(hashes: readonly Uint8Array[]): void {
     const completed: TreeNode[] = [];
-    for (const hash of hashes) completed.push(...this.#edge.append(hash));
+    for (const hash of hashes) completed.push(...this.#edge.take(hash));
     this.tree.adopt(this.#edge.size, this.tree.write(hashes, completed));
   }
 }

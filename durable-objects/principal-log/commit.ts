@@ -146,7 +146,7 @@ export function commitGroup(
     if (leaf.length > MAX_LEAF_BYTES)
       throw new RunsealError("leaf-too-large", "a leaf is larger than 16 KiB");
     const hash = crypto.sha256(hashed);
-    for (const node of edge.append(hash)) completed.push(node);
+    for (const node of edge.take(hash)) completed.push(node);
     prev = hash;
     fresh.set(id, { id, seq, hash, framed: { bytes: leaf, row: framed.row } });
     futureUntil = context.ids.futureAfter(id, nowMs, futureUntil);

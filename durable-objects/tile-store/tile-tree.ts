@@ -42,7 +42,7 @@ export class TileTree {
     for (const hash of hashes) {
       partial.push(hash);
       if (partial.length === TILE_WIDTH) {
-        this.#storage.setTile(0, tile, concat(...partial));
+        this.#storage.setTile(0, tile, joined(partial));
         partial = [];
         tile += 1;
       }
@@ -68,7 +68,7 @@ export class TileTree {
   /** The hashes of a tile as far as it is filled; null where there is none. */
   tile(level: number, tile: number): Uint8Array | null {
     if (level === 0 && tile === Math.floor(this.#size / TILE_WIDTH)) {
-      return this.#partial.length === 0 ? null : concat(...this.#partial);
+      return this.#partial.length === 0 ? null : joined(this.#partial);
     }
     return this.#storage.tile(level, tile);
   }
@@ -101,3 +101,12 @@ export class TileTree {
     return out;
   }
 }
+
+/** Hashes one after the other. */
+function joined(hashes: readonly Uint8Array[]): Uint8Array {
+  const out = new Uint8Array(hashes.length * HASH);
+  for (let i = 0; i < hashes.length; i++) out.set(hashes[i] ?? EMPTY, i * HASH);
+  return out;
+}
+
+const EMPTY = new Uint8Array();

@@ -11,6 +11,8 @@ import { checkHash, HASH_BYTES, nodeHash } from "./hash.ts";
 import type { TreeNode } from "./nodes.ts";
 import { checkAscend, coverRange, foldNodes } from "./nodes.ts";
 
+const NOTHING: readonly TreeNode[] = [];
+
 /** Bytes of the size in front of the hashes. */
 const SIZE_BYTES = 8;
 
@@ -102,21 +104,30 @@ export class RightEdge {
   }
 
   /**
-   * Appends a leaf by its hash, which the edge keeps: for whoever needs the root alone, and never writes to the hash.
+   * As `append`, without copies: the edge keeps the hash and those that it answers, and nobody may write to them.
    *
    * @throws `RunsealError("bad-hash")`; `RunsealError("out-of-range")` for a tree of 2^53 - 1 leaves
    */
-  grow(leafHash: Uint8Array): void {
+  take(leafHash: Uint8Array): readonly TreeNode[] {
     checkHash(leafHash);
-    checkAscend(this.#size, this.#size + 1);
+    if (this.#size >= Number.MAX_SAFE_INTEGER) throw new RunsealError("out-of-range", "the tree is full");
+    let index = this.#size;
     let top = leafHash;
-    for (let index = this.#size; index % 2 === 1; index = (index - 1) / 2) {
+    this.#size += 1;
+    if (index % 2 === 0) {
+      this.#hashes.push(top);
+      return NOTHING;
+    }
+    const completed: TreeNode[] = [];
+    for (let level = 1; index % 2 === 1; level++) {
       const left = this.#hashes.pop();
       if (left === undefined) break; // there is one for each bit of the size
+      index = (index - 1) / 2;
       top = nodeHash(this.#crypto, left, top);
+      completed.push({ level, index, hash: top });
     }
     this.#hashes.push(top);
-    this.#size += 1;
+    return completed;
   }
 
   /** Root of the tree, 32 bytes; of the empty tree, SHA-256 of nothing. O(log n). */

@@ -39,7 +39,7 @@ export class BundleTree {
     if (this.#keptHead !== undefined && seq <= this.#keptHead.seq && !walked) this.#withoutLeaf += 1;
     if (this.#keptHead?.seq === seq) this.#keptHash = hash;
     if (this.#gap) return;
-    this.#edge.grow(hash);
+    this.#edge.take(hash);
     if (this.#edge.size === this.#keptSize) this.#keptRoot = this.#edge.root();
   }
 

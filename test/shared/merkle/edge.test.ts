@@ -274,15 +274,22 @@ describe("RightEdge", () => {
     expect(huge.toBytes()).toHaveLength(8 + 53 * 32);
   });
 
-  it("grows to the same edge as it does by appending", () => {
+  it("takes leaves without copies as it appends them with, up to the largest tree", () => {
     const appended = new RightEdge(nativeCrypto);
     const grown = new RightEdge(nativeCrypto);
     for (const leaf of leafHashes(200)) {
-      appended.append(leaf);
-      grown.grow(leaf);
+      expect(grown.take(leaf)).toEqual(appended.append(leaf));
       expect(toHex(grown.toBytes())).toBe(toHex(appended.toBytes()));
       expect(toHex(grown.root())).toBe(toHex(appended.root()));
     }
-    expect(() => grown.grow(new Uint8Array(31))).toThrow(expect.objectContaining({ code: "bad-hash" }));
+    expect(() => grown.take(new Uint8Array(31))).toThrow(expect.objectContaining({ code: "bad-hash" }));
+    const max = Number.MAX_SAFE_INTEGER;
+    const hash = new Uint8Array(32);
+    const full = RightEdge.fromHashes(
+      nativeCrypto,
+      max,
+      coverRange(0, max).map(() => hash),
+    );
+    expect(() => full.take(hash)).toThrow(expect.objectContaining({ code: "out-of-range" }));
   });
 });
