@@ -18,6 +18,7 @@ import { encodeLeafBody, LeafSealer } from "../shared/entry/leaf.ts";
 import { canonicalJson } from "../shared/json/canonical.ts";
 import { RightEdge } from "../shared/merkle/edge.ts";
 import type { TreeNode } from "../shared/merkle/nodes.ts";
+import { Slab } from "../shared/slab.ts";
 
 /** An entry whose values are canonical texts already: what is measured begins behind the parser. */
 export interface CoreEntry {
@@ -79,6 +80,7 @@ export class CoreLog {
   readonly #signer = nativeCrypto.signer(SEED);
   readonly #sealer = new LeafSealer({ logId: LOG_ID, epoch: 0, key: this.#signer.publicKey });
   readonly #committer = new FieldCommitter(nativeCrypto);
+  readonly #bodies = new Slab();
   readonly #salts = randomBytes(4096);
   #salt = 0;
 
@@ -102,7 +104,7 @@ export class CoreLog {
     let seq = this.size;
     for (const entry of entries) {
       seq += 1;
-      const body = encodeLeafBody(this.#bodyOf(entry));
+      const body = encodeLeafBody(this.#bodyOf(entry), this.#bodies);
       const hashed = this.#sealer.hashed(seq, this.#prev, 1_764_000_000_000_000_000n, body);
       const hash = nativeCrypto.sha256(hashed);
       this.#prev = hash;

@@ -6,6 +6,7 @@
  */
 import { compareBytes, utf8 } from "../bytes.ts";
 import { RunsealError } from "../errors.ts";
+import type { Slab } from "../slab.ts";
 import type { CborKey } from "./decode.ts";
 import { MAX_CBOR_DEPTH } from "./decode.ts";
 
@@ -225,9 +226,10 @@ export class CborWriter {
     return this;
   }
 
-  /** A copy of what was written. The writer is empty afterwards and can be used again. */
-  finish(): Uint8Array {
-    const out = this.#buffer.slice(0, this.#length);
+  /** A copy of what was written, in the slab if one is given. The writer is empty afterwards and can be used again. */
+  finish(slab?: Slab): Uint8Array {
+    const out = slab?.take(this.#length) ?? new Uint8Array(this.#length);
+    out.set(this.#buffer.subarray(0, this.#length));
     if (this.#buffer.length <= MAX_SPARE) spare = this.#buffer;
     this.#buffer = NO_BUFFER;
     this.#length = 0;

@@ -8,6 +8,7 @@
 
 import { CborWriter } from "../cbor/encode.ts";
 import { HASH_BYTES, LEAF_PREFIX } from "../merkle/hash.ts";
+import { Slab } from "../slab.ts";
 import type { SectionName } from "./commitment.ts";
 
 export const ENTRY_TAG = "runseal.entry.v1";
@@ -135,8 +136,8 @@ function writeNames(writer: CborWriter, body: LeafBody): void {
   writeOptionalText(writer, body.call);
 }
 
-/** The encoded members from `occurred_at` to `client`, without an array head. */
-export function encodeLeafBody(body: LeafBody): Uint8Array {
+/** The encoded members from `occurred_at` to `client`, without an array head; in the slab if one is given. */
+export function encodeLeafBody(body: LeafBody, slab?: Slab): Uint8Array {
   const writer = new CborWriter(512);
   if (body.occurredAt === null) writer.nil();
   else writer.uint(body.occurredAt);
@@ -156,21 +157,23 @@ export function encodeLeafBody(body: LeafBody): Uint8Array {
     writer.bytes(body.client.key);
     writer.bytes(body.client.signature);
   }
-  return writer.finish();
+  return writer.finish(slab);
 }
 
 /** Bytes that a log adds around a body, at most: head, tag, id, seq, prev, time, epoch, key. */
 export const LEAF_OVERHEAD_BYTES = 160;
 
-/** Bytes of a CBOR head with a number up to 2^64 - 1, at most. */
-const UINT_BYTES = 9;
 const BSTR_32 = 0x58;
 
-/** Encodes the leaves of one log one after the other, with what is fixed for all of them encoded once. */
+/**
+ * Encodes the leaves of one log one after the other, with what is fixed for all of them encoded once. They lie in slabs (see
+ * slab.ts): who keeps one for long takes a copy.
+ */
 export class LeafSealer {
   /** The byte that RFC 6962 hashes in front of a leaf, and what every leaf begins with. */
   readonly #head: Uint8Array;
   readonly #tail: Uint8Array;
+  readonly #slab = new Slab();
   /** The time that was encoded last: a commit has one for all its entries. */
   #time: { readonly value: bigint; readonly encoded: Uint8Array } | null = null;
 
@@ -197,8 +200,8 @@ export class LeafSealer {
     const time = this.#timeOf(recordedAt);
     const head = this.#head;
     const tail = this.#tail;
-    const size = head.length + UINT_BYTES + 2 + HASH_BYTES + time.length + body.length + tail.length;
-    const out = new Uint8Array(size);
+    const fixed = head.length + 2 + HASH_BYTES + time.length + tail.length;
+    const out = this.#slab.take(fixed + uintBytes(seq) + body.length);
     out.set(head);
     let at = writeUint(out, head.length, seq);
     out[at] = BSTR_32;
@@ -210,7 +213,7 @@ export class LeafSealer {
     out.set(body, at);
     at += body.length;
     out.set(tail, at);
-    return out.subarray(0, at + tail.length);
+    return out;
   }
 
   #timeOf(value: bigint): Uint8Array {
@@ -219,13 +222,19 @@ export class LeafSealer {
   }
 }
 
-/** Writes a safe integer from 0 as CBOR does, the shortest way; answers where it ends. */
+/** Bytes of a safe integer from 0 as CBOR writes it, the shortest way. */
+function uintBytes(value: number): number {
+  if (value < 24) return 1;
+  return value < 0x100 ? 2 : value < 0x1_0000 ? 3 : value < 0x1_0000_0000 ? 5 : 9;
+}
+
+/** Writes it; answers where it ends. */
 function writeUint(out: Uint8Array, at: number, value: number): number {
-  if (value < 24) {
+  const bytes = uintBytes(value) - 1;
+  if (bytes === 0) {
     out[at] = value;
     return at + 1;
   }
-  const bytes = value < 0x100 ? 1 : value < 0x1_0000 ? 2 : value < 0x1_0000_0000 ? 4 : 8;
   out[at] = 0x18 + Math.log2(bytes);
   let rest = value;
   for (let i = bytes; i > 0; i--) {

@@ -9,6 +9,7 @@ import { toHex } from "../bytes.ts";
 import type { CryptoPort } from "../crypto/port.ts";
 import type { JsonReader } from "../json/reader.ts";
 import { type Extensions, kindSpec, validateEntrySections } from "../kinds/catalogue.ts";
+import { Slab } from "../slab.ts";
 import { columnsText } from "./columns.ts";
 import type { SectionName } from "./commitment.ts";
 import { FieldCommitter, SALT_BYTES, SECTIONS } from "./commitment.ts";
@@ -49,6 +50,9 @@ export interface PrepareContext {
   /** What the tenant declared of kinds of its own; absent: they are taken with any fields. */
   readonly extensions?: Extensions;
 }
+
+/** Bodies live until they are on their way to the log. */
+const bodies = new Slab();
 
 const NO_FIELDS: ReadonlyMap<string, Uint8Array> = new Map();
 
@@ -146,7 +150,7 @@ export function prepareEntry(reader: JsonReader, context: PrepareContext): Prepa
       "the key is not registered, or its signature does not verify",
     );
   }
-  const encoded = encodeLeafBody(body);
+  const encoded = encodeLeafBody(body, bodies);
   if (encoded.length + LEAF_OVERHEAD_BYTES > MAX_LEAF_BYTES) {
     throw refuse("leaf-too-large", "", "the signed bytes of an entry are at most 16 KiB");
   }

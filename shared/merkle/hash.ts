@@ -22,9 +22,17 @@ const NODE_PREFIX = 0x01;
 // Hashing is synchronous and keeps nothing, so that one buffer serves every call.
 const node = new Uint8Array(1 + 2 * HASH_BYTES);
 node[0] = NODE_PREFIX;
+/** Leaves up to this size share a buffer: to allocate one takes longer than to hash it. */
+const SHARED_LEAF = 16 * 1024;
+const sharedLeaf = new Uint8Array(1 + SHARED_LEAF);
+sharedLeaf[0] = LEAF_PREFIX;
 
 /** Hash of a leaf: SHA-256(0x00 || data), 32 bytes. */
 export function leafHash(crypto: CryptoPort, data: Uint8Array): Uint8Array {
+  if (data.length <= SHARED_LEAF) {
+    sharedLeaf.set(data, 1);
+    return crypto.sha256(sharedLeaf.subarray(0, 1 + data.length));
+  }
   const prefixed = new Uint8Array(1 + data.length);
   prefixed[0] = LEAF_PREFIX;
   prefixed.set(data, 1);
