@@ -14,6 +14,8 @@ import type { Comparison } from "./table.ts";
 import { compare } from "./table.ts";
 
 const BATCH = 100;
+/** Rounds before the first that counts: both sides run as compiled code from then on. */
+const WARM_ROUNDS = 5;
 const SIZES = [1e3, 1e4, 1e5, 1e6];
 
 function batches(prefix: string, count: number): string[][] {
@@ -44,7 +46,7 @@ export async function benchCore(rounds: number, count: number): Promise<Comparis
     const bodies = coreEntries(batches(`${name}${round}`, count));
     return rate(entries, () => appendAll(log, bodies));
   };
-  await ours(-1, "warm");
+  for (let round = 0; round < WARM_ROUNDS; round++) await ours(round, "warm");
   const out: Comparison[] = [
     await compare("the core, 100 entries a commit, beside one SHA-256 of each text (entries/s)", rounds, {
       ours: (round) => ours(round, "sha"),
@@ -67,7 +69,7 @@ async function besidePeer(
   count: number,
   ours: (round: number, name: string) => Promise<number>,
 ): Promise<Comparison> {
-  await peer.append(toolCallEntries("warm", BATCH));
+  for (const texts of batches(`${peer.name}-warm`, count)) await peer.append(texts);
   const comparison = await compare(`the core beside ${peer.name} (entries/s)`, rounds, {
     ours: (round) => ours(round, peer.name),
     floor: (round) => {
