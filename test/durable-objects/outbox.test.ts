@@ -137,6 +137,30 @@ describe("D1 that does not take entries", () => {
   });
 });
 
+describe("D1 of an older SQLite", () => {
+  it("takes the entries in its own way", async () => {
+    const log = new TestLog(tenant, "older-sqlite");
+    const prepare = env.DB.prepare.bind(env.DB);
+    const asked: string[] = [];
+    const spy = vi.spyOn(env.DB, "prepare").mockImplementation((query) => {
+      if (query.includes("INSERT INTO entries")) asked.push(/jsonb?_each/.exec(query)?.[0] ?? "");
+      // What it says of a function that no SQLite has.
+      return prepare(query.replace("jsonb_each", "jsonb_each_of_tomorrow"));
+    });
+    for (let round = 0; round < 2; round++) {
+      await log.append(entries(5));
+      expect((await log.get("/entries?limit=1")).status).toBe(200);
+    }
+    // The logs of other tests may be at work still.
+    expect(asked[0]).toBe("jsonb_each");
+    expect(asked.at(-1)).toBe("json_each");
+    expect(asked.lastIndexOf("jsonb_each")).toBeLessThan(asked.indexOf("json_each"));
+    spy.mockRestore();
+    expect((await log.check()).size).toBe(10);
+    expect(await indexed(log)).toEqual({ rows: 10, lastSeq: 10 });
+  });
+});
+
 describe("the alarm", () => {
   it("stays where the first append set it, however many follow: the flush is not put off", async () => {
     const clock = stopClockAhead();
