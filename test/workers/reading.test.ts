@@ -72,7 +72,11 @@ describe("reading one log", () => {
       ["?limit=1&limit=1", "?limit"],
     ]) {
       const { status, body } = await call(tenant.key, "GET", `${path("rw")}${query}`);
-      expect([status, body.type, body.pointer]).toEqual([400, "urn:runseal:problem:invalid-request", pointer]);
+      expect([status, body.type, body.pointer]).toEqual([
+        400,
+        "urn:runseal:problem:invalid-request",
+        pointer,
+      ]);
     }
   });
 
