@@ -302,18 +302,6 @@ export class LogStorage {
     );
   }
 
-  /** Bytes of the segments that end after `from` and not after `to`. */
-  bytesBetween(from: number, to: number): number {
-    const row = this.#first(
-      `SELECT coalesce(sum(length(leaves) + octet_length(rows)), 0) AS bytes FROM segments WHERE first_seq >=
-         (SELECT coalesce(max(first_seq), 0) FROM segments WHERE first_seq <= ?1) AND first_seq <= ?2
-         AND first_seq + count - 1 > ?1 AND first_seq + count - 1 <= ?2`,
-      from,
-      to,
-    );
-    return Number(row?.bytes ?? 0);
-  }
-
   /** Bytes of the segments that hold entries after `seq`. */
   bytesAfter(seq: number): number {
     const row = this.#first(

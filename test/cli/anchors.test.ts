@@ -1,16 +1,15 @@
 import { mkdtempSync, writeFileSync } from "node:fs";
-import { createServer, type Server } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { UsageError } from "../../cli/command.ts";
 import { anchorsCommand } from "../../cli/commands/anchors.ts";
 import { main } from "../../cli/main.ts";
+import { stubService } from "./stub-service.ts";
 
-let server: Server;
-let url: string;
-let seen: string[];
 let answer: { status: number; body: unknown };
+const stub = stubService(anchorsCommand, () => answer);
+const { run } = stub;
 const folder = mkdtempSync(join(tmpdir(), "runseal-anchors-"));
 function file(name: string, content: string): string {
   const path = join(folder, name);
@@ -20,38 +19,6 @@ function file(name: string, content: string): string {
 const checkpoint = file("agent.checkpoint", "origin\n3\nroot\n");
 const receipt = file("receipt", "token\n");
 const empty = file("empty", "\n");
-
-beforeEach(async () => {
-  seen = [];
-  server = createServer((request, response) => {
-    let body = "";
-    request.setEncoding("utf8").on("data", (part: string) => {
-      body += part;
-    });
-    request.on("end", () => {
-      seen.push(`${request.method} ${request.url} ${body}`);
-      response.writeHead(answer.status, { "content-type": "application/json" });
-      response.end(JSON.stringify(answer.body));
-    });
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  url = `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}`;
-});
-afterEach(() => new Promise((resolve) => server.close(resolve)));
-
-async function run(positionals: string[], values: Record<string, string | boolean> = {}, json = false) {
-  const out: string[] = [];
-  const notes: string[] = [];
-  const code = await anchorsCommand.run({
-    positionals,
-    values: { url, key: "k", ...values },
-    json,
-    out: (line) => out.push(line),
-    note: (line) => notes.push(line),
-  });
-  return { code, out: out.join("\n"), notes: notes.join("\n") };
-}
 
 describe("runseal anchors add", () => {
   it("sends the kept head as it is in the file, with where it is kept and the receipt", async () => {
@@ -65,9 +32,9 @@ describe("runseal anchors add", () => {
       where: "the auditor",
       receipt: "token",
     };
-    expect(seen).toEqual([`POST /v1/anchors ${JSON.stringify(body)}`]);
+    expect(stub.asked).toEqual([`POST /v1/anchors ${JSON.stringify(body)}`]);
     await run(["add", checkpoint], { "tenant-log": true, where: "w" });
-    expect(seen[1]).toContain('{"log":"tenant"');
+    expect(stub.asked[1]).toContain('{"log":"tenant"');
     expect((await run(["add", checkpoint], values, true)).out).toBe(JSON.stringify(answer.body));
   });
 
@@ -136,7 +103,7 @@ describe("runseal anchors", () => {
     "refuses %j with %j as usage, and asks nothing of the service",
     async (positionals, values) => {
       await expect(run(positionals, values)).rejects.toThrow(UsageError);
-      expect(seen).toEqual([]);
+      expect(stub.asked).toEqual([]);
     },
   );
 

@@ -1,65 +1,20 @@
 import { mkdtempSync, writeFileSync } from "node:fs";
-import { createServer, type Server } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { UsageError } from "../../cli/command.ts";
 import { rechecksCommand } from "../../cli/commands/rechecks.ts";
 import { main } from "../../cli/main.ts";
 import { summaryJson } from "../../shared/recheck/summary-json.ts";
 import { runOf, summaryOf } from "../shared/recheck/summary-support.ts";
+import type { Seen } from "./stub-service.ts";
+import { stubService } from "./stub-service.ts";
 
-interface Seen {
-  readonly method: string;
-  readonly url: string;
-  readonly body: string;
-  readonly key: string | undefined;
-}
-
-let server: Server;
-let url: string;
-let seen: Seen[];
 let answers: (request: Seen) => unknown;
+const stub = stubService(rechecksCommand, (request) => ({ body: answers(request) }));
+const { run } = stub;
 const file = join(mkdtempSync(join(tmpdir(), "runseal-rechecks-")), "policy.json");
 writeFileSync(file, '{"side_effects":{"read_only":"allow"},"tools":{"t":{"fixed":{"n":1.50}}}}');
-
-beforeEach(async () => {
-  seen = [];
-  server = createServer((request, response) => {
-    let body = "";
-    request.setEncoding("utf8").on("data", (part: string) => {
-      body += part;
-    });
-    request.on("end", () => {
-      const one = {
-        method: request.method ?? "",
-        url: request.url ?? "",
-        body,
-        key: request.headers["idempotency-key"] as string | undefined,
-      };
-      seen.push(one);
-      response.setHeader("content-type", "application/json");
-      response.end(JSON.stringify(answers(one)));
-    });
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  url = `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}`;
-});
-afterEach(() => new Promise((resolve) => server.close(resolve)));
-
-async function run(positionals: string[], values: Record<string, string | boolean>, json = false) {
-  const out: string[] = [];
-  const notes: string[] = [];
-  const code = await rechecksCommand.run({
-    positionals,
-    values: { url, key: "k", ...values },
-    json,
-    out: (line) => out.push(line),
-    note: (line) => notes.push(line),
-  });
-  return { code, out: out.join("\n"), notes: notes.join("\n") };
-}
 
 const summary = (...made: Parameters<typeof runOf>[2]) => summaryJson(summaryOf([runOf("p", "r", made)]));
 const report = (parts: Record<string, unknown>) => ({
@@ -103,14 +58,14 @@ describe("runseal rechecks", () => {
     expect(out.split("\n")[0]).toBe("recheck j1 complete: 1 of 1 runs of 1 logs");
     expect(out).toContain("head p 3:ab");
     expect(notes).toContain("running: 0 of 1 runs");
-    const [first] = seen;
+    const [first] = stub.seen;
     expect(first?.body).toContain('"fixed":{"n":1.50}');
     expect(JSON.parse(first?.body ?? "")).toMatchObject({
       selection: { principals: ["a", "b"], newest: 5 },
       budget: { runs: 7 },
     });
     expect(first?.key).toMatch(/^"[0-9a-f-]{36}"$/);
-    expect(seen.map(({ url: path }) => path)).toEqual([
+    expect(stub.seen.map(({ url: path }) => path)).toEqual([
       "/v1/rechecks",
       "/v1/rechecks/j1?wait=20",
       "/v1/rechecks/j1?wait=20",
@@ -163,7 +118,7 @@ describe("runseal rechecks", () => {
     "refuses %j with %j, and asks nothing of the service",
     async (positionals, values) => {
       await expect(run(positionals, values)).rejects.toThrow(UsageError);
-      expect(seen).toEqual([]);
+      expect(stub.seen).toEqual([]);
     },
   );
 
