@@ -6,6 +6,7 @@
 import { splitContent } from "../../shared/entry/content.ts";
 import type { EntryContent } from "../../shared/entry/erase.ts";
 import { RunsealError } from "../../shared/errors.ts";
+import { entryNumber } from "../../workers/index-db/entry-number.ts";
 
 /** What is left of an entry. */
 export interface LeftContent extends EntryContent {
@@ -15,17 +16,15 @@ export interface LeftContent extends EntryContent {
 /** Characters of one statement's JSON: a bound parameter of D1 holds 2 MB, and a character takes up to three bytes. */
 const MAX_CHARS = 500_000;
 
-const LOG = "(SELECT log FROM logs WHERE log_id = ?2)";
+const NUMBER = entryNumber("(SELECT log FROM logs WHERE log_id = ?2)", "r.value ->> 's'");
 
-/** The places are named twice: without the second, SQLite goes through the whole log. */
+/** By the number alone: where it is also said to be one of the list, SQLite goes through the list for each entry. */
 export const ERASE_ROWS = `UPDATE entries SET content = coalesce(?3, r.value ->> 'v'), salts = coalesce(?4, r.value ->> 'x'),
   tool = CASE r.value ->> 'o' WHEN 1 THEN NULL ELSE tool END
-FROM json_each(?1) r WHERE entries.log = ${LOG} AND entries.seq = r.value ->> 's'
-  AND entries.seq IN (SELECT value ->> 's' FROM json_each(?1))
+FROM json_each(?1) r WHERE entries.entry = ${NUMBER}
   AND (entries.content IS NOT coalesce(?3, r.value ->> 'v') OR entries.salts IS NOT coalesce(?4, r.value ->> 'x'))`;
 
-const COUNT = `SELECT count(*) AS n FROM entries WHERE log = ${LOG}
-  AND seq IN (SELECT value ->> 's' FROM json_each(?1))`;
+const COUNT = `SELECT count(*) AS n FROM entries WHERE entry IN (SELECT ${NUMBER} FROM json_each(?1) r)`;
 
 /** Whether the value that the column `tool` is taken from is erased. */
 function toolIsErased(values: string | null): boolean {

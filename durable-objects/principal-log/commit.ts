@@ -4,11 +4,10 @@
  *
  * @module
  */
-import { toBase64, toHex } from "../../shared/bytes.ts";
+import { toHex } from "../../shared/bytes.ts";
 import type { CryptoPort, Signer } from "../../shared/crypto/port.ts";
 import { LeafSealer } from "../../shared/entry/leaf.ts";
 import { MAX_LEAF_BYTES, MAX_SEGMENT_BYTES } from "../../shared/entry/limits.ts";
-import { parseRow } from "../../shared/entry/row.ts";
 import { RunsealError } from "../../shared/errors.ts";
 import { leafHash } from "../../shared/merkle/hash.ts";
 import type { TreeNode } from "../../shared/merkle/nodes.ts";
@@ -251,12 +250,4 @@ function writeSegments(storage: LogStorage, entries: readonly NewEntry[], record
   }
   write();
   return total;
-}
-
-/** A JSON object with all of an entry's columns in D1. */
-export function d1Row(seq: number, hash: string, leaf: Uint8Array, recordedAt: bigint, row: string): string {
-  const { columns, values, salts } = parseRow(row);
-  // The time's literal keeps its 64 bits: SQLite reads it as an integer, where JavaScript would round it.
-  const position = `{"s":${seq},"h":"${hash}","l":"${toBase64(leaf)}","t":${recordedAt},`;
-  return `${position}${columns.slice(1, -1)},"v":${JSON.stringify(values)},"x":${JSON.stringify(salts)}}`;
 }

@@ -5,38 +5,17 @@
  *
  * @module
  */
-import { Buffer } from "node:buffer";
 import { toHex } from "../../shared/bytes.ts";
 import type { CryptoPort } from "../../shared/crypto/port.ts";
-import { formatRow, parseRow, ROW_SEPARATOR } from "../../shared/entry/row.ts";
-import { HASH_BYTES } from "../../shared/merkle/hash.ts";
+import { entryNumber } from "../../workers/index-db/entry-number.ts";
 import type { ArchivedEntries } from "../content/archived-entries.ts";
 import type { Arrival } from "../tenant-directory/index-state.ts";
 import type { TileTree } from "../tile-store/tile-tree.ts";
-import { d1Row } from "./commit.ts";
-import { decodeFrame } from "./frame.ts";
+import type { IndexChunk } from "./index-chunk.ts";
+import { CHUNK_BOUNDS, INDEX_COLUMNS, nextChunk } from "./index-chunk.ts";
 import { prunedSegments } from "./pruned-segments.ts";
-import type { LogStorage, Segment } from "./storage.ts";
+import type { LogStorage } from "./storage.ts";
 import type { LogIdentity } from "./types.ts";
-
-/** UTF-8 bytes of one chunk's JSON: a bound parameter of D1 holds 2 MB. Fewer chunks are fewer transactions there. */
-const MAX_CHUNK_BYTES = 1_800_000;
-/** Characters of a row that is bound on its own: escaped in JSON, and at three bytes each, it could pass the 2 MB. */
-const LARGE_ROW_CHARS = 300_000;
-const MAX_CHUNK_ENTRIES = 1000;
-
-interface Chunk {
-  readonly firstSeq: number;
-  readonly lastSeq: number;
-  readonly lastHash: string;
-  readonly hashes: readonly string[];
-  /** A JSON array of rows. */
-  readonly rows: string;
-  /** A JSON array with [run, first_seq, last_seq, entries] for each run among them. */
-  readonly runs: string;
-  /** Values and salts of a single large entry, bound on their own: inside JSON they could pass a parameter's 2 MB. */
-  readonly large: { readonly values: string | null; readonly salts: string | null } | null;
-}
 
 /** What D1 says of the log. */
 export interface IndexedState {
@@ -62,121 +41,23 @@ export interface FlushContext {
   readonly fellBack: () => Promise<void>;
 }
 
-const CHUNK_BOUNDS = { entries: MAX_CHUNK_ENTRIES, bytes: MAX_CHUNK_BYTES };
-
-/** The next chunk after `flushedSeq`, of these segments from there on; null where D1 holds everything. */
-function nextChunk(
-  context: FlushContext,
-  segments: Iterable<Segment>,
-  flushedSeq: number,
-  size: number,
-): Chunk | null {
-  if (flushedSeq >= size) return null;
-  const rows: string[] = [];
-  const hashes: string[] = [];
-  const runs = new RunSpans();
-  const known = context.tree.leafHashes(flushedSeq, Math.min(size, flushedSeq + MAX_CHUNK_ENTRIES + 1));
-  let filled = 0;
-  for (const segment of segments) {
-    const recordedAtFloor = BigInt(segment.recordedAtMs) * 1_000_000n;
-    let seq = segment.firstSeq;
-    for (const { bytes: leaf, row: text } of decodeFrame({ bytes: segment.leaves, rows: segment.rows })) {
-      if (seq > flushedSeq) {
-        const hash = toHex(
-          known.subarray((seq - flushedSeq - 1) * HASH_BYTES, (seq - flushedSeq) * HASH_BYTES),
-        );
-        const large = text.length > LARGE_ROW_CHARS;
-        if (large && rows.length > 0) return finish();
-        const row = d1Row(seq, hash, leaf, recordedAtFloor, large ? withoutContent(text) : text);
-        if (large) {
-          rows.push(row);
-          hashes.push(hash);
-          runs.add(text, seq);
-          return finish(parseRow(text));
-        }
-        const bytes = Buffer.byteLength(row);
-        if (rows.length > 0 && (filled + bytes > MAX_CHUNK_BYTES || rows.length >= MAX_CHUNK_ENTRIES)) {
-          return finish();
-        }
-        rows.push(row);
-        hashes.push(hash);
-        runs.add(text, seq);
-        filled += bytes;
-      }
-      seq += 1;
-    }
-  }
-  return rows.length === 0 ? null : finish();
-
-  function finish(large: Chunk["large"] = null): Chunk {
-    const lastSeq = flushedSeq + rows.length;
-    return {
-      firstSeq: flushedSeq + 1,
-      lastSeq,
-      lastHash: hashes.at(-1) ?? "",
-      hashes,
-      rows: `[${rows.join(",")}]`,
-      runs: runs.json(),
-      large,
-    };
-  }
-}
-
-/** Where a row's columns name its run: a value there can hold this text only with its quotes escaped. */
-const RUN_MEMBER = ',"r":"';
-
-/** The spans of the runs of one chunk: told here, because to tell them in D1 would be to read the chunk once more there. */
-class RunSpans {
-  readonly #spans = new Map<string, { first: number; last: number; entries: number }>();
-
-  add(row: string, seq: number): void {
-    const at = row.lastIndexOf(RUN_MEMBER, row.indexOf(ROW_SEPARATOR));
-    if (at < 0) return;
-    const start = at + RUN_MEMBER.length;
-    const run = row.slice(start, row.indexOf('"', start));
-    const span = this.#spans.get(run);
-    if (span === undefined) this.#spans.set(run, { first: seq, last: seq, entries: 1 });
-    else {
-      span.last = seq;
-      span.entries += 1;
-    }
-  }
-
-  json(): string {
-    return JSON.stringify([...this.#spans].map(([run, span]) => [run, span.first, span.last, span.entries]));
-  }
-}
-
-function withoutContent(row: string): string {
-  return formatRow({ columns: parseRow(row).columns, values: null, salts: null });
-}
-
-const COLUMNS = [
-  ["hash", "h"],
-  ["leaf", "l"],
-  ["recorded_at", "t"],
-  ["id", "i"],
-  ["kind", "k"],
-  ["session", "e"],
-  ["run", "r"],
-  ["step", "p"],
-  ["call", "c"],
-  ["tool", "o"],
-  ["status", "u"],
-] as const;
-
 const AT_OLD_VALUE = "l.log_id = ?2 AND l.last_seq = ?3 AND l.last_hash = ?4";
 
 /** `jsonb_each` spares D1 from parsing a row again for each of its columns. SQLite has it since 3.51. */
 const EACH = { fast: "jsonb_each", older: "json_each" } as const;
 let each: (typeof EACH)[keyof typeof EACH] = EACH.fast;
 
-const insertEntries =
-  (): string => `INSERT INTO entries (log, seq, pos, tenant, ${COLUMNS.map(([column]) => column).join(", ")}, content, salts)
-SELECT l.log, r.value ->> 's', a.next + r.key, l.tenant, ${COLUMNS.map(([, key]) => `r.value ->> '${key}'`).join(", ")},
-  coalesce(?5, r.value ->> 'v'), coalesce(?6, r.value ->> 'x')
+const insertEntries = (): string => `INSERT INTO entries (entry, pos, tenant, ${INDEX_COLUMNS.join(", ")})
+SELECT ${entryNumber("l.log", "l.last_seq + 1 + r.key")}, a.next + r.key, l.tenant, ${INDEX_COLUMNS.map(cell).join(", ")}
 FROM ${each}(?1) r, logs l, arrivals a WHERE ${AT_OLD_VALUE} AND a.tenant = l.tenant
 ON CONFLICT DO NOTHING`;
+
+/** A row's value for a column. A large entry's content is bound beside the rows. */
+function cell(column: (typeof INDEX_COLUMNS)[number], place: number): string {
+  const value = `r.value ->> ${place}`;
+  if (column === "content") return `coalesce(?5, ${value})`;
+  return column === "salts" ? `coalesce(?6, ${value})` : value;
+}
 
 const UPSERT_RUNS = `INSERT INTO runs (log, run, first_seq, last_seq, entries)
 SELECT l.log, r.value ->> 0, r.value ->> 1, r.value ->> 2, r.value ->> 3
@@ -203,7 +84,7 @@ export async function flushToIndex(
     const first = state.lastSeq + 1;
     const pruned = await prunedSegments(context.archived, context.storage, first, CHUNK_BOUNDS);
     const segments = pruned ?? context.storage.segmentsFrom(first);
-    const chunk = nextChunk(context, segments, state.lastSeq, size);
+    const chunk = nextChunk(context.tree, segments, state.lastSeq, size);
     if (chunk === null) return { ok: true };
     const arrival = await applyChunk(context, state, chunk);
     if (arrival !== "elsewhere") {
@@ -224,7 +105,7 @@ export async function flushToIndex(
 async function applyChunk(
   context: FlushContext,
   from: IndexedState,
-  chunk: Chunk,
+  chunk: IndexChunk,
 ): Promise<Arrival | null | "elsewhere"> {
   const tried = each;
   try {
@@ -241,7 +122,7 @@ async function applyChunk(
 async function insertChunk(
   context: FlushContext,
   from: IndexedState,
-  chunk: Chunk,
+  chunk: IndexChunk,
 ): Promise<Arrival | null | "elsewhere"> {
   const { db, identity, logId } = context;
   const guarded = [logId, from.lastSeq, from.lastHash] as const;
@@ -277,12 +158,12 @@ async function insertChunk(
 }
 
 /** A row that was there already was not inserted: it must be the same one, or somebody else wrote to D1. */
-async function compareRows(context: FlushContext, chunk: Chunk, upTo: number): Promise<void> {
+async function compareRows(context: FlushContext, chunk: IndexChunk, upTo: number): Promise<void> {
   if (upTo < chunk.firstSeq || upTo > chunk.lastSeq) return;
   const { results } = await context.db
     .prepare(
-      `SELECT e.hash FROM entries e JOIN logs l ON l.log = e.log
-       WHERE l.log_id = ?1 AND e.seq BETWEEN ?2 AND ?3 ORDER BY e.seq`,
+      `SELECT e.hash FROM logs l JOIN entries e ON e.entry BETWEEN ${entryNumber("l.log", "?2")} AND ${entryNumber("l.log", "?3")}
+       WHERE l.log_id = ?1 ORDER BY e.entry`,
     )
     .bind(context.logId, chunk.firstSeq, upTo)
     .all<{ hash: string }>();

@@ -8,6 +8,9 @@ import { env } from "cloudflare:workers";
 /** What the service writes into the index; other tables hold what only D1 has. */
 export const INDEX_TABLES = ["tenants", "registry_records", "logs", "arrivals", "entries", "runs"] as const;
 
+/** Columns of `entries` that D1 makes from the entry's number. */
+const DERIVED: ReadonlySet<string> = new Set(["log", "seq"]);
+
 export type IndexRows = Readonly<Record<(typeof INDEX_TABLES)[number], Record<string, unknown>[]>>;
 
 /** Every row. Times keep their 64 bits as text. */
@@ -31,7 +34,7 @@ export async function restoreIndex(rows: IndexRows): Promise<void> {
   for (const table of INDEX_TABLES) {
     const [first] = rows[table];
     if (first === undefined) continue;
-    const columns = Object.keys(first);
+    const columns = Object.keys(first).filter((column) => table !== "entries" || !DERIVED.has(column));
     const marks = columns.map((column) => (column === "recorded_at" ? "CAST(? AS INTEGER)" : "?"));
     const insert = `INSERT INTO ${table} (${columns.join(", ")}) VALUES (${marks.join(", ")})`;
     await env.DB.batch(
@@ -42,12 +45,15 @@ export async function restoreIndex(rows: IndexRows): Promise<void> {
 
 type Row = Record<string, unknown>;
 
-/** The rows without what D1 itself gave them: a log's short number, and the order in which they arrived. */
+/** The rows without what D1 itself gave them: a log's short number, theirs, and the order in which they arrived. */
 export function comparable(rows: IndexRows): Record<string, string[]> {
   const names = new Map(rows.logs.map(({ log, log_id }) => [log, log_id]));
   const texts = (table: Row[], change: (row: Row) => Row): string[] =>
     table.map((row) => JSON.stringify(change(row))).sort();
-  const named = ({ log, pos: _pos, ...row }: Row): Row => ({ log: names.get(log as number), ...row });
+  const named = ({ log, entry: _entry, pos: _pos, ...row }: Row): Row => ({
+    log: names.get(log as number),
+    ...row,
+  });
   return {
     tenants: texts(rows.tenants, (row) => row),
     registry: texts(rows.registry_records, (row) => row),

@@ -276,7 +276,7 @@ describe("D1 that contradicts the log", () => {
   const contradictions: [string, string][] = [
     [
       "a row where the next entry belongs",
-      `INSERT INTO entries SELECT log, 4, pos, tenant, hash, leaf, recorded_at, 'planted', kind, session, run, step, call,
+      `INSERT INTO entries SELECT log << 32 | 4, pos, tenant, hash, leaf, recorded_at, 'planted', kind, session, run, step, call,
        tool, status, content, salts FROM entries WHERE seq = 2 AND ${own}`,
     ],
     ["another hash for where it stands", `UPDATE logs SET last_hash = '${"ab".repeat(32)}' WHERE ${own}`],

@@ -119,7 +119,7 @@ describe("a log whose storage was set back behind its mirrored head", () => {
     await restore();
     await changeIndex(
       log,
-      "INSERT INTO entries SELECT log, seq + 1, pos + 1000, tenant, hash, leaf, recorded_at, id || 'x', kind, session, run, step, call, tool, status, content, salts FROM entries WHERE seq = 5 AND log = LOG",
+      "INSERT INTO entries SELECT entry + 1, pos + 1000, tenant, hash, leaf, recorded_at, id || 'x', kind, session, run, step, call, tool, status, content, salts FROM entries WHERE seq = 5 AND log = LOG",
     );
     await changeIndex(log, "UPDATE logs SET last_seq = 6 WHERE log = LOG");
     expect((await log.get("/head")).body.size).toBe(5);

@@ -6,6 +6,7 @@
  */
 import type { EntryRow, RowPage } from "./entries.ts";
 import { bounded, cut, SELECT, SIZE } from "./entries.ts";
+import { entryNumber } from "./entry-number.ts";
 
 type SizedRow = EntryRow & { before: number; size: number };
 
@@ -28,9 +29,9 @@ export async function queryRunInLog(
   limit: number,
 ): Promise<AuditPage> {
   const end = Math.min(after + WINDOW, to);
-  const inner = `${SELECT}, ${SIZE} AS size, e.seq AS ord FROM logs l JOIN entries e ON e.log = l.log
-    WHERE l.log_id = ?1 AND e.seq > ?2 AND e.seq <= ?3
-      AND (e.run = ?4 OR e.kind IN (SELECT value FROM json_each(?5))) ORDER BY e.seq LIMIT ?6`;
+  const inner = `${SELECT}, ${SIZE} AS size, e.seq AS ord FROM logs l JOIN entries e
+    ON e.entry > ${entryNumber("l.log", "?2")} AND e.entry <= ${entryNumber("l.log", "?3")}
+    WHERE l.log_id = ?1 AND (e.run = ?4 OR e.kind IN (SELECT value FROM json_each(?5))) ORDER BY e.entry LIMIT ?6`;
   const [page, log] = await db.batch([
     db.prepare(bounded(inner)).bind(logId, after, end, run, JSON.stringify(kinds), limit + 1),
     db.prepare("SELECT last_seq FROM logs WHERE log_id = ?").bind(logId),
@@ -82,11 +83,12 @@ export async function queryRunFacts(
   limit: number,
 ): Promise<RowPage> {
   // A tool whose name is too long for the column has none there.
-  const inner = `${SELECT}, ${SIZE} AS size, e.seq AS ord FROM logs l JOIN entries e ON e.log = l.log
-    WHERE l.log_id = ?1 AND e.seq BETWEEN ?2 AND ?3 AND e.seq > ?4 AND e.run = ?5
+  const inner = `${SELECT}, ${SIZE} AS size, e.seq AS ord FROM logs l JOIN entries e
+    ON e.entry BETWEEN ${entryNumber("l.log", "?2")} AND ${entryNumber("l.log", "?3")} AND e.entry > ${entryNumber("l.log", "?4")}
+    WHERE l.log_id = ?1 AND e.run = ?5
       AND (e.kind IN (SELECT value FROM json_each(?6))
         OR (?7 IS NOT NULL AND e.kind = 'tool.call.started' AND (e.tool = ?7 OR e.tool IS NULL)))
-    ORDER BY e.seq LIMIT ?8`;
+    ORDER BY e.entry LIMIT ?8`;
   const { results } = await db
     .prepare(bounded(inner))
     .bind(logId, first_seq, last_seq, after, run, JSON.stringify(ROW_KINDS), tool ?? null, limit + 1)
@@ -131,7 +133,7 @@ export async function queryNewestRuns(
   }
   const select = (condition: string): string =>
     `SELECT l.log_id, l.name, r.run, r.first_seq, r.last_seq, e.pos FROM logs l JOIN runs r ON r.log = l.log
-     CROSS JOIN entries e ON e.log = r.log AND e.seq = r.first_seq WHERE ${[...scope, condition].join(" AND ")}`;
+     CROSS JOIN entries e ON e.entry = ${entryNumber("r.log", "r.first_seq")} WHERE ${[...scope, condition].join(" AND ")}`;
   // Two searches by name and not one with OR, which would go through all the runs; ";" is the character after ":".
   const searches: readonly [string, readonly string[]][] =
     named === undefined

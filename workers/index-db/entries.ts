@@ -6,6 +6,7 @@
  */
 import type { IndexedLogRow } from "./arrivals.ts";
 import { INDEXED_LOGS } from "./arrivals.ts";
+import { ENTRY_OF_LOG, entryNumber } from "./entry-number.ts";
 
 /** A row of `entries`, as reading needs it. */
 export interface EntryRow {
@@ -89,20 +90,25 @@ export async function queryLog(
   after: number,
   limit: number,
 ): Promise<RowPage> {
+  const { from = 1, to, ...others } = filter;
   const parts = [
     { sql: "l.log_id = ?", values: [logId] },
-    { sql: "e.seq > ?", values: [after] },
-    ...conditions(filter),
+    { sql: ENTRY_OF_LOG, values: [] },
+    { sql: `e.entry > ${entryNumber("l.log", "?")}`, values: [Math.max(after, from - 1)] },
+    ...(to === undefined ? [] : [{ sql: `e.entry <= ${entryNumber("l.log", "?")}`, values: [to] }]),
+    ...conditions(others),
   ];
   if (filter.run !== undefined) {
     // The run's span keeps the scan inside it: there is no index by run.
+    const end = (column: string): string =>
+      entryNumber("l.log", `(SELECT ${column} FROM runs r WHERE r.log = l.log AND r.run = ?)`);
     parts.push({
-      sql: "e.seq >= (SELECT first_seq FROM runs r WHERE r.log = l.log AND r.run = ?) AND e.seq <= (SELECT last_seq FROM runs r WHERE r.log = l.log AND r.run = ?)",
+      sql: `e.entry BETWEEN ${end("first_seq")} AND ${end("last_seq")}`,
       values: [filter.run, filter.run],
     });
   }
-  const inner = `${SELECT}, ${SIZE} AS size, e.seq AS ord FROM logs l JOIN entries e ON e.log = l.log
-    WHERE ${parts.map(({ sql }) => sql).join(" AND ")} ORDER BY e.seq LIMIT ?`;
+  const inner = `${SELECT}, ${SIZE} AS size, e.seq AS ord FROM logs l JOIN entries e
+    WHERE ${parts.map(({ sql }) => sql).join(" AND ")} ORDER BY e.entry LIMIT ?`;
   const [page, log] = await db.batch([
     db.prepare(bounded(inner)).bind(...parts.flatMap(({ values }) => values), limit + 1),
     db.prepare("SELECT last_seq FROM logs WHERE log_id = ?").bind(logId),
@@ -211,7 +217,8 @@ export interface RunFacts {
 /** The counts of one run. */
 export async function queryRun(db: D1DatabaseSession, logId: string, run: string): Promise<RunFacts> {
   const where = `FROM logs l JOIN runs r ON r.log = l.log AND r.run = ?2
-    JOIN entries e ON e.log = l.log AND e.seq BETWEEN r.first_seq AND r.last_seq AND e.run = ?2 WHERE l.log_id = ?1`;
+    JOIN entries e ON e.entry BETWEEN ${entryNumber("r.log", "r.first_seq")} AND ${entryNumber("r.log", "r.last_seq")}
+      AND e.run = ?2 WHERE l.log_id = ?1`;
   const [row, groups, status, times, log] = await db.batch([
     db
       .prepare(
@@ -228,7 +235,7 @@ export async function queryRun(db: D1DatabaseSession, logId: string, run: string
     db
       .prepare(
         `SELECT e.kind, e.content ->> '$.action.status' AS status ${where} AND e.kind IN
-         ('run.completed','run.failed','run.cancelled','run.timeout','run.status') ORDER BY e.seq DESC LIMIT 1`,
+         ('run.completed','run.failed','run.cancelled','run.timeout','run.status') ORDER BY e.entry DESC LIMIT 1`,
       )
       .bind(logId, run),
     db
@@ -277,7 +284,8 @@ export async function queryForVerify(
 ): Promise<{ readonly rows: readonly IndexedEntryRow[]; readonly indexed: number }> {
   const inner = `SELECT e.seq, e.hash, e.leaf, CAST(e.recorded_at AS TEXT) AS recorded_at, e.id, e.kind, e.session, e.run,
     e.step, e.call, e.tool, e.status, e.content, e.salts, ${SIZE} AS size, e.seq AS ord
-    FROM logs l JOIN entries e ON e.log = l.log WHERE l.log_id = ?1 AND e.seq >= ?2 AND e.seq <= ?3 ORDER BY e.seq LIMIT ?4`;
+    FROM logs l JOIN entries e ON e.entry BETWEEN ${entryNumber("l.log", "?2")} AND ${entryNumber("l.log", "?3")}
+    WHERE l.log_id = ?1 ORDER BY e.entry LIMIT ?4`;
   const [page, log] = await db.batch([
     db.prepare(bounded(inner)).bind(logId, from, to, limit),
     db.prepare("SELECT last_seq FROM logs WHERE log_id = ?").bind(logId),

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { entryNumber } from "./entry-number.ts";
 
 /** Runs whose first entry is within these. */
 export interface RunBounds {
@@ -36,7 +37,7 @@ function from({ size, since, until }: RunBounds): { sql: string; values: (string
     parts.push(`${BEGIN} < CAST(? AS INTEGER)`);
     values.push(until);
   }
-  const join = timed ? "LEFT JOIN entries e ON e.log = r.log AND e.seq = r.first_seq" : "";
+  const join = timed ? `LEFT JOIN entries e ON e.entry = ${entryNumber("r.log", "r.first_seq")}` : "";
   return { sql: `FROM logs l JOIN runs r ON r.log = l.log ${join} WHERE ${parts.join(" AND ")}`, values };
 }
 
