@@ -134,8 +134,9 @@ export async function benchIngest(
     }),
     await compare("ingest, 100 entries a POST, with the flush: until D1 holds them (entries/s)", rounds, {
       ours: async (round) => {
+        const sent = bodies(`d${round}`, batches);
         const started = performance.now();
-        await run(service, bodies(`d${round}`, batches));
+        await run(service, sent);
         await indexed(service);
         const flushed = rate(started);
         await drain(service, `d${round}-drain`);
@@ -145,8 +146,9 @@ export async function benchIngest(
     }),
     await compare("ingest, 100 entries a POST, until D1 and R2 hold them (entries/s)", rounds, {
       ours: async (round) => {
+        const sent = bodies(`m${round}`, batches);
         const started = performance.now();
-        await run(service, bodies(`m${round}`, batches));
+        await run(service, sent);
         await indexed(service);
         await mirrored(service, `m${round}-mirrored`);
         const held = rate(started);
