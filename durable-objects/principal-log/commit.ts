@@ -17,6 +17,7 @@ import type { FramedEntry } from "./frame.ts";
 import { decodeFrame, encodeFrame, LENGTH_BYTES } from "./frame.ts";
 import { signHead } from "./head-signing.ts";
 import type { IdIndex } from "./id-index.ts";
+import { futureAfter } from "./id-index.ts";
 import type { LogStorage, StoredHead } from "./storage.ts";
 import type { IdempotentRequest, ItemOutcome } from "./types.ts";
 
@@ -148,7 +149,7 @@ export function commitGroup(
     for (const node of edge.take(hash)) completed.push(node);
     prev = hash;
     fresh.set(id, { id, seq, hash, framed: { bytes: leaf, row: framed.row } });
-    futureUntil = context.ids.futureAfter(id, nowMs, futureUntil);
+    futureUntil = futureAfter(id, nowMs, futureUntil);
     return { status: "stored", seq, hash: toHex(hash) };
   }
 

@@ -6,27 +6,55 @@
  * @module
  */
 import { timeOfId } from "../../shared/ids.ts";
+import { IdTable } from "./id-table.ts";
 
 /** How far a client's clock may be off, in milliseconds, for the time inside its ids to be believed. */
 export const CLOCK_SKEW_MS = 5 * 60_000;
-/** Bounds of the memory. An object, so that a test can lower them. */
+/** Bounds of the memory. Objects, so that a test can lower them. */
 export const ID_LIMITS = {
-  /** Ids kept at most, apart from those that D1 does not hold yet. About 100 bytes each. */
+  /** Ids that are remembered of any log, half of them at least, apart from those that D1 does not hold yet. */
   remembered: 100_000,
+  /**
+   * Milliseconds over which ids are remembered, however many there are: longer than the skew, so that a busy log, too,
+   * takes ids of now without D1.
+   */
+  windowMs: CLOCK_SKEW_MS + 60_000,
+  /** Ids at most over that time, 16 MB: 2,500 entries a second. Of a log with more, ids are looked up in D1. */
+  perWindow: 1_000_000,
 };
 
+/** What an accepted id makes of `futureUntil`: the latest time (ms) in an id that was ahead of the clock by more than the skew. */
+export function futureAfter(id: string, nowMs: number, current: number): number {
+  const time = timeOfId(id);
+  return time !== null && time > nowMs + CLOCK_SKEW_MS && time > current ? time : current;
+}
+
+/** Entries that follow each other, and when the last of them was recorded, in milliseconds. */
+interface Stretch {
+  count: number;
+  lastSeq: number;
+  lastMs: number;
+}
+
 export class IdIndex {
-  readonly #seqs = new Map<string, number>();
+  readonly #idOf: (seq: number) => string;
+  readonly #table = new IdTable();
+  /** What is in the table, by the time of recording: a note for each entry would take more room than the ids. */
+  readonly #stretches: Stretch[] = [];
   /** Every entry recorded at or after this time (ms) is in the index; 0: every entry of the log is. */
   #completeFrom = 0;
   /** Sequence number of the newest entry whose id may be forgotten; 0: none is. */
   #forgottenUpTo = 0;
   #evictions: number;
-  /** The latest time (ms) carried by an accepted id that was ahead of the clock by more than the skew. */
   #futureUntil: number;
 
-  /** @param evictions those of the index that this one takes over from, and one more */
-  constructor(futureUntil: number, evictions = 0) {
+  /**
+   * @param idOf the id of a stored entry, by its sequence number; what it throws, `get` throws
+   * @param futureUntil see `futureAfter`
+   * @param evictions those of the index that this one takes over from, and one more
+   */
+  constructor(idOf: (seq: number) => string, futureUntil = 0, evictions = 0) {
+    this.#idOf = idOf;
     this.#futureUntil = futureUntil;
     this.#evictions = evictions;
   }
@@ -36,11 +64,6 @@ export class IdIndex {
     return this.#evictions;
   }
 
-  /** To be stored with the head. */
-  get futureUntil(): number {
-    return this.#futureUntil;
-  }
-
   /** D1 must hold the entries up to this one for a look-up there to say that an id is new. */
   get forgottenUpTo(): number {
     return this.#forgottenUpTo;
@@ -48,7 +71,7 @@ export class IdIndex {
 
   /** The entry's sequence number, where the id is remembered. */
   get(id: string): number | undefined {
-    return this.#seqs.get(id);
+    return this.#table.find(id, (seq) => this.#idOf(seq) === id);
   }
 
   /** Whether the id can't be that of an entry outside the index. */
@@ -59,15 +82,18 @@ export class IdIndex {
     return time - CLOCK_SKEW_MS >= this.#completeFrom;
   }
 
-  /** What `futureUntil` becomes when the id is accepted now. */
-  futureAfter(id: string, nowMs: number, current: number): number {
-    const time = timeOfId(id);
-    return time !== null && time > nowMs + CLOCK_SKEW_MS && time > current ? time : current;
-  }
-
   /** Remembers an accepted id; called in the order of the log. */
-  add(id: string, seq: number): void {
-    this.#seqs.set(id, seq);
+  add(id: string, seq: number, recordedAtMs: number): void {
+    this.#table.add(id, seq);
+    const last = this.#stretches.at(-1);
+    // Half of what is remembered has a hundred of them.
+    if (last === undefined || last.count >= ID_LIMITS.remembered / 200) {
+      this.#stretches.push({ count: 1, lastSeq: seq, lastMs: recordedAtMs });
+      return;
+    }
+    last.count += 1;
+    last.lastSeq = seq;
+    last.lastMs = recordedAtMs;
   }
 
   /** Takes over `futureUntil` after the commit that stored it. */
@@ -82,24 +108,32 @@ export class IdIndex {
   }
 
   /**
-   * Forgets the oldest ids beyond the bound, but none after `flushedSeq`.
-   *
-   * @param recordedAtMs the time at which the entry of a sequence number was recorded
+   * Forgets the oldest ids beyond the bounds, but none after `flushedSeq`: while D1 is away the index stays as complete as
+   * it was. Seldom and many at a time, for who has asked D1 must ask again after it.
    */
-  evict(flushedSeq: number, recordedAtMs: (seq: number) => number): void {
-    if (this.#seqs.size <= ID_LIMITS.remembered) return;
-    const target = ID_LIMITS.remembered / 2;
+  evict(flushedSeq: number): void {
+    const { count } = this.#table;
+    const [oldest] = this.#stretches;
+    const newest = this.#stretches.at(-1);
+    if (oldest === undefined || newest === undefined || count <= ID_LIMITS.remembered) return;
+    const { windowMs, perWindow, remembered } = ID_LIMITS;
+    const full = count > perWindow;
+    if (!full && newest.lastMs - oldest.lastMs < windowMs * 1.2) return;
+    const kept = full ? (perWindow * 3) / 4 : remembered / 2;
+    const upTo = Math.min(newest.lastSeq - Math.ceil(kept), flushedSeq);
+    const untilMs = full ? newest.lastMs : newest.lastMs - windowMs;
     let forgotten = 0;
-    for (const [id, seq] of this.#seqs) {
-      if (this.#seqs.size <= target || seq > flushedSeq) break;
-      this.#seqs.delete(id);
-      forgotten = seq;
+    for (const stretch of this.#stretches) {
+      if (stretch.lastMs > untilMs) break;
+      forgotten = Math.min(stretch.lastSeq, upTo);
+      // Recorded times are whole milliseconds and never fall: later entries may share this one.
+      if (forgotten >= this.#table.firstSeq) this.#completeFrom = stretch.lastMs + 1;
+      if (stretch.lastSeq >= upTo) break;
     }
-    // While D1 is away nothing can be forgotten: the index stays as complete as it was.
-    if (forgotten === 0) return;
+    if (forgotten < this.#table.firstSeq) return;
+    this.#table.forgetUpTo(forgotten);
+    while ((this.#stretches[0]?.lastSeq ?? Number.POSITIVE_INFINITY) <= forgotten) this.#stretches.shift();
     this.#evictions += 1;
     this.#forgottenUpTo = forgotten;
-    // Recorded times are whole milliseconds and never fall: later entries may share this one.
-    this.#completeFrom = recordedAtMs(forgotten) + 1;
   }
 }

@@ -23,7 +23,7 @@ import { lookUpIds } from "./look-up.ts";
 import type { OpenLog } from "./open-log.ts";
 import { openLog } from "./open-log.ts";
 import { Recovery, RefillPending } from "./recovery.ts";
-import { emptyHead, loadIds, loadPartialTile } from "./start.ts";
+import { emptyHead, idReader, loadIds, loadPartialTile } from "./start.ts";
 import type { LogHealth } from "./stats.ts";
 import { logHealth } from "./stats.ts";
 import type { Progress, StoredHead } from "./storage.ts";
@@ -53,7 +53,7 @@ export class LogCore {
   #open: OpenLog | null = null;
   #head: StoredHead | null = null;
   #view: { readonly head: StoredHead; readonly view: HeadView } | null = null;
-  #ids = new IdIndex(0);
+  #ids: IdIndex;
   #progress: Progress;
   #syncing: Promise<void> | null = null;
   /** Whether the generation is known to be sealed: no head is signed any more. */
@@ -65,6 +65,7 @@ export class LogCore {
     this.#name = ctx.id.name;
     this.storage = new LogStorage(ctx.storage, nativeCrypto);
     this.tree = new TileTree(this.storage.tiles, nativeCrypto);
+    this.#ids = new IdIndex(idReader(this.storage));
     this.answers = new AnswerMemory(ctx.storage.sql, this.tree);
     this.keys = new AuditKeys(this.storage, env);
     this.alarm = new FlushAlarm(ctx.storage, ctx.id.name ?? "");
@@ -273,10 +274,10 @@ export class LogCore {
     if (result.stored.length > 0) {
       this.#head = result.head;
       this.tree.adopt(result.head.size, result.partial);
-      for (const [id, seq] of result.stored) this.#ids.add(id, seq);
+      const recordedAtMs = Number(result.head.recordedAt / 1_000_000n);
+      for (const [id, seq] of result.stored) this.#ids.add(id, seq, recordedAtMs);
       this.#ids.setFutureUntil(result.head.futureUntil);
-      const recordedAt = (seq: number): number => this.storage.segmentOf(seq)?.recordedAtMs ?? Date.now();
-      this.#ids.evict(this.#progress.flushedSeq, recordedAt);
+      this.#ids.evict(this.#progress.flushedSeq);
       outbox.added(result.storedBytes);
       this.keys.forgetBefore(result.head.epoch);
       void this.alarm.arm();

@@ -22,7 +22,7 @@ import { checkCheckpoint } from "../../shared/verify/checkpoint.ts";
 import { TileTree } from "../tile-store/tile-tree.ts";
 import type { FramedEntry } from "./frame.ts";
 import { encodeFrame, LENGTH_BYTES } from "./frame.ts";
-import { IdIndex } from "./id-index.ts";
+import { futureAfter } from "./id-index.ts";
 import type { CheckedEntry } from "./refill-check.ts";
 import { checkFound } from "./refill-check.ts";
 import type { RefillSourceContext } from "./refill-source.ts";
@@ -132,7 +132,6 @@ class RefillWriter {
   readonly #context: RefillContext;
   readonly #tree: TileTree;
   /** For what it knows of ids that lie in the future. */
-  readonly #ids = new IdIndex(0);
   #state: RefillState;
   #edge: RightEdge;
 
@@ -166,7 +165,7 @@ class RefillWriter {
     const completed: TreeNode[] = entries.flatMap(({ hash }) => edge.append(hash));
     let { futureUntil } = this.#state;
     for (const { id, recordedAt } of entries) {
-      futureUntil = this.#ids.futureAfter(id, Number(recordedAt / 1_000_000n), futureUntil);
+      futureUntil = futureAfter(id, Number(recordedAt / 1_000_000n), futureUntil);
     }
     const state: RefillState = {
       ...this.#state,

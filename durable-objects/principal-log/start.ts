@@ -5,6 +5,7 @@
  */
 import type { CryptoPort } from "../../shared/crypto/port.ts";
 import { idOfColumns } from "../../shared/entry/columns.ts";
+import { RunsealError } from "../../shared/errors.ts";
 import { RightEdge } from "../../shared/merkle/edge.ts";
 import { EMPTY_ROOT, leafHash } from "../../shared/merkle/hash.ts";
 import { TILE_WIDTH } from "../../shared/merkle/tiles.ts";
@@ -50,6 +51,24 @@ export function loadPartialTile(crypto: CryptoPort, storage: LogStorage, size: n
 }
 
 /**
+ * Reads the id of a stored entry. It keeps those of the segment that it read last: a request that comes again has its
+ * entries in one. It throws `RunsealError("storage-inconsistent")` where there is no such entry.
+ */
+export function idReader(storage: LogStorage): (seq: number) => string {
+  let firstSeq = 0;
+  let ids: string[] = [];
+  return (seq) => {
+    if (ids[seq - firstSeq] === undefined) {
+      const segment = storage.segmentOf(seq);
+      if (segment === null) throw new RunsealError("storage-inconsistent", "a segment of the log is missing");
+      firstSeq = segment.firstSeq;
+      ids = segment.rows.split("\n").map(idOfColumns);
+    }
+    return ids[seq - firstSeq] ?? "";
+  };
+}
+
+/**
  * The ids of the newest entries, at least of all that D1 lacks.
  *
  * @param evictions see `IdIndex`
@@ -61,7 +80,7 @@ export function loadIds(
   futureUntil: number,
   evictions: number,
 ): IdIndex {
-  const ids = new IdIndex(futureUntil, evictions);
+  const ids = new IdIndex(idReader(storage), futureUntil, evictions);
   let count = 0;
   let from = 1;
   let completeFrom = 0;
@@ -87,7 +106,7 @@ export function loadIds(
       if (segment.firstSeq > size) break;
       let seq = segment.firstSeq;
       for (const row of segment.rows.split("\n")) {
-        if (seq >= from) ids.add(idOfColumns(row), seq);
+        if (seq >= from) ids.add(idOfColumns(row), seq, segment.recordedAtMs);
         seq += 1;
       }
     }

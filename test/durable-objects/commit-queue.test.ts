@@ -7,6 +7,9 @@ import { IdIndex } from "../../durable-objects/principal-log/id-index.ts";
 import { unavailable } from "../../durable-objects/principal-log/types.ts";
 import { MAX_COMMIT_BYTES, MAX_COMMIT_ENTRIES, MAX_QUEUE_BYTES } from "../../shared/entry/limits.ts";
 
+/** None of these logs has an entry. */
+const noIds = (): string => "";
+
 const MIB = 1024 * 1024;
 
 function request(id: string, bytes = 10) {
@@ -16,7 +19,7 @@ function request(id: string, bytes = 10) {
 /** Commits whatever it is given, and notes how it was grouped. */
 function queue(over: Partial<CommitQueueContext> = {}): { queue: CommitQueue; groups: string[][] } {
   const groups: string[][] = [];
-  const ids = new IdIndex(0);
+  const ids = new IdIndex(noIds);
   let seq = 0;
   const context: CommitQueueContext = {
     ids: () => ids,
@@ -50,7 +53,7 @@ describe("the queue of a log", () => {
 
   it("is full at its bound, those that wait for D1 included, and takes more when they are settled", async () => {
     let answer: () => void = () => {};
-    const ids = new IdIndex(0);
+    const ids = new IdIndex(noIds);
     ids.setCompleteFrom(Number.MAX_SAFE_INTEGER, 1);
     const answered = new Promise<ReadonlyMap<string, KnownEntry>>((resolve) => {
       answer = () => resolve(new Map());
@@ -66,7 +69,7 @@ describe("the queue of a log", () => {
   });
 
   it("gives its room back where a request is refused", async () => {
-    const ids = new IdIndex(0);
+    const ids = new IdIndex(noIds);
     ids.setCompleteFrom(Number.MAX_SAFE_INTEGER, 1);
     const failing = async () => {
       throw new Error("D1_ERROR");
@@ -91,7 +94,7 @@ describe("the queue of a log", () => {
   });
 
   it("has requests ask again whose ids a reload forgot, before each is committed alone", async () => {
-    let ids = new IdIndex(0);
+    let ids = new IdIndex(noIds);
     const steps: string[] = [];
     const { queue: one } = queue({
       ids: () => ids,
@@ -106,7 +109,7 @@ describe("the queue of a log", () => {
       },
       reload: () => {
         if (ids.evictions > 0) return;
-        ids = new IdIndex(0, ids.evictions + 1);
+        ids = new IdIndex(noIds, 0, ids.evictions + 1);
         ids.setCompleteFrom(Number.MAX_SAFE_INTEGER, 1);
       },
     });

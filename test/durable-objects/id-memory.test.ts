@@ -8,19 +8,20 @@ import { breakIndex, stopClock } from "./faults.ts";
 import { entries, entry, frameOf, newTenant, problemOf, resultsOf, TestLog } from "./support.ts";
 
 const MINUTE = 60_000;
-const bound = ID_LIMITS.remembered;
+const limits = { ...ID_LIMITS };
 let tenant: TestTenant;
 let clock: ReturnType<typeof stopClock>;
 beforeAll(async () => {
   tenant = await newTenant();
 });
 beforeEach(() => {
-  ID_LIMITS.remembered = 20;
+  // As for a log whose newest entries are spread over hours.
+  Object.assign(ID_LIMITS, { remembered: 20, windowMs: 0 });
   // Ahead of the real clock: the alarms that the log sets do not go off by themselves.
   clock = stopClock(Date.now() + 60 * MINUTE);
 });
 afterEach(() => {
-  ID_LIMITS.remembered = bound;
+  Object.assign(ID_LIMITS, limits);
   vi.restoreAllMocks();
 });
 
@@ -185,6 +186,55 @@ describe("forgetting", () => {
   });
 });
 
+describe("a busy log", () => {
+  /** Appends 60 entries in 20 seconds: more than are remembered of a log at rest. */
+  async function busy(log: TestLog): Promise<void> {
+    for (let i = 0; i < 4; i++) {
+      await log.append(Array.from({ length: 15 }, () => entry({ id: v7(Date.now()) })));
+      await log.get("/entries?limit=1");
+      clock.set(Date.now() + 5000);
+    }
+  }
+
+  it("takes ids of now without D1, however many came within the time that a clock may be off by", async () => {
+    Object.assign(ID_LIMITS, { windowMs: limits.windowMs });
+    const log = new TestLog(tenant, "busy");
+    const first = entry({ id: v7(Date.now()) });
+    const receiptOfFirst = receipt(await log.append(first));
+    await busy(log);
+    const fault = breakIndex();
+    expect((await log.append(entry({ id: v7(Date.now()) }))).status).toBe(201);
+    expect((await log.append(entry({ id: "opaque" }))).status).toBe(201);
+    const again = await log.append(first);
+    expect([again.status, receipt(again)]).toEqual([200, receiptOfFirst]);
+    fault.mend();
+    // Later the first ones are forgotten, and ids of now still need no D1.
+    clock.set(Date.now() + 9 * MINUTE);
+    await busy(log);
+    const later = breakIndex();
+    expect((await log.append(entry({ id: v7(Date.now()) }))).status).toBe(201);
+    expect(refused(await log.append(entry({ id: "another" })))).toBe(true);
+    later.mend();
+    expect((await log.append(entry({ id: "another" }))).status).toBe(201);
+    expect((await log.check()).size).toBe(125);
+  });
+
+  it("asks D1 where more came within that time than it may remember, and forgets none", async () => {
+    Object.assign(ID_LIMITS, { windowMs: limits.windowMs, perWindow: 40 });
+    const log = new TestLog(tenant, "too-busy");
+    const first = entry({ id: v7(Date.now()) });
+    const receiptOfFirst = receipt(await log.append(first));
+    await busy(log);
+    const fault = breakIndex();
+    expect(refused(await log.append(entry({ id: v7(Date.now()) })))).toBe(true);
+    fault.mend();
+    expect((await log.append(entry({ id: v7(Date.now()) }))).status).toBe(201);
+    const again = await log.append(first);
+    expect([again.status, receipt(again)]).toEqual([200, receiptOfFirst]);
+    expect((await log.check()).size).toBe(62);
+  });
+});
+
 describe("D1 as the memory of ids", () => {
   /** Sets D1 back to where it held the log's first `seq` entries. */
   async function rewindIndex(log: TestLog, seq: number): Promise<void> {
@@ -239,7 +289,7 @@ describe("D1 as the memory of ids", () => {
   const plants: [string, string][] = [
     [
       "a row beyond the log's end",
-      `INSERT INTO entries SELECT log, 900, pos, tenant, ${columns} FROM entries WHERE seq = 2 AND ${own}`,
+      `INSERT INTO entries SELECT log << 32 | 900, pos, tenant, ${columns} FROM entries WHERE seq = 2 AND ${own}`,
     ],
     ["another entry's row under the id", `UPDATE entries SET id = 'planted' WHERE seq = 2 AND ${own}`],
     [

@@ -13,12 +13,12 @@ import { erase, settle } from "./content/support.ts";
 import { entries, entry, type TestLog } from "./support.ts";
 
 const limits = { ...PRUNE_LIMITS };
-const { remembered } = ID_LIMITS;
+const idLimits = { ...ID_LIMITS };
 
 /** Small logs are pruned from here on: all but the newest 256 entries, and what an incomplete step has. */
 export function lowerBounds(): void {
   MIRROR_PACE.minPutInterval = 1;
-  ID_LIMITS.remembered = 100;
+  Object.assign(ID_LIMITS, { remembered: 100, windowMs: 0 });
   PRUNE_LIMITS.entries = 64;
 }
 
@@ -29,7 +29,7 @@ export function stopPruning(): void {
 
 export function restoreBounds(): void {
   Object.assign(PRUNE_LIMITS, limits);
-  ID_LIMITS.remembered = remembered;
+  Object.assign(ID_LIMITS, idLimits);
 }
 
 /** Up to which entry the log is pruned, and where its segments begin. */
@@ -166,7 +166,7 @@ export async function indexOf(log: TestLog): Promise<string[]> {
     "SELECT * FROM logs WHERE tenant = ? AND name = ?",
   ]) {
     const { results } = await env.DB.prepare(query).bind(log.tenant.id, log.name).all();
-    for (const { log: _log, pos: _pos, ...row } of results) rows.push(JSON.stringify(row));
+    for (const { log: _log, entry: _entry, pos: _pos, ...row } of results) rows.push(JSON.stringify(row));
   }
   return rows;
 }

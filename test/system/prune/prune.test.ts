@@ -23,6 +23,10 @@ describe("a log of more than 100,000 entries", () => {
       const batches = Array.from({ length: 5 }, () => Array.from({ length: 1000 }, newEntry));
       await Promise.all(batches.map((batch) => log.append(client, batch, "", () => false)));
     }
+    // A log that was busy a moment ago remembers more, and keeps it. After a start it remembers the newest 50,000.
+    await server.killTree();
+    server = await server.restart();
+    await log.append(client, [newEntry()], "", () => false);
     const pruned = async (): Promise<number> => {
       const { status, text } = await patiently(client(), `${log.path}/health`);
       expect(status).toBe(200);
