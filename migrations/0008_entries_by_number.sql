@@ -1,5 +1,5 @@
 -- `entries` as a table with a rowid. SQLite keeps at most about 1,000 bytes of a row in the tree of a table without one,
--- and puts the rest of each longer row on a page of its own, 4 KiB: nearly every entry has more than that.
+-- and puts the rest of each longer row on a page of its own, 4 KiB: most entries have more than that.
 -- The number is the log's number and the sequence number, so that the primary key takes no tree beside the table.
 
 CREATE TABLE entries_by_number (

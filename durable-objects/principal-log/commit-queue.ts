@@ -77,6 +77,10 @@ export class CommitQueue {
         if (error instanceof RunsealError && error.code === "index-conflict") {
           return unavailable("index-conflict", error.message, 60);
         }
+        if (error instanceof RunsealError && error.code === "storage-inconsistent") {
+          logEvent("commit-failed", { code: error.code });
+          return unavailable("storage-failed", "the entries could not be stored");
+        }
         const detail = "whether an id was used before can't be told while D1 is away";
         return unavailable("index-unavailable", detail, 2);
       }

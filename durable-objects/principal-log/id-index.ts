@@ -45,6 +45,7 @@ export class IdIndex {
   #completeFrom = 0;
   /** Sequence number of the newest entry whose id may be forgotten; 0: none is. */
   #forgottenUpTo = 0;
+  #lastSeq = 0;
   #evictions: number;
   #futureUntil: number;
 
@@ -69,6 +70,11 @@ export class IdIndex {
     return this.#forgottenUpTo;
   }
 
+  /** The entry up to which the index knows the log. */
+  get lastSeq(): number {
+    return this.#lastSeq;
+  }
+
   /** The entry's sequence number, where the id is remembered. */
   get(id: string): number | undefined {
     return this.#table.find(id, (seq) => this.#idOf(seq) === id);
@@ -82,9 +88,15 @@ export class IdIndex {
     return time - CLOCK_SKEW_MS >= this.#completeFrom;
   }
 
+  /** So that `add` finds room after a commit, when nothing may fail any more. Throws where there is no memory for it. */
+  makeRoom(count: number): void {
+    this.#table.makeRoom(count);
+  }
+
   /** Remembers an accepted id; called in the order of the log. */
   add(id: string, seq: number, recordedAtMs: number): void {
     this.#table.add(id, seq);
+    this.#lastSeq = seq;
     const last = this.#stretches.at(-1);
     // Half of what is remembered has a hundred of them.
     if (last === undefined || last.count >= ID_LIMITS.remembered / 200) {
@@ -105,6 +117,7 @@ export class IdIndex {
   setCompleteFrom(time: number, forgottenUpTo: number): void {
     this.#completeFrom = time;
     this.#forgottenUpTo = forgottenUpTo;
+    this.#lastSeq = Math.max(this.#lastSeq, forgottenUpTo);
   }
 
   /**
@@ -119,18 +132,20 @@ export class IdIndex {
     const { windowMs, perWindow, remembered } = ID_LIMITS;
     const full = count > perWindow;
     if (!full && newest.lastMs - oldest.lastMs < windowMs * 1.2) return;
-    const kept = full ? (perWindow * 3) / 4 : remembered / 2;
+    const kept = full ? perWindow * 0.9 : remembered / 2;
     const upTo = Math.min(newest.lastSeq - Math.ceil(kept), flushedSeq);
     const untilMs = full ? newest.lastMs : newest.lastMs - windowMs;
     let forgotten = 0;
+    let lastMs = 0;
     for (const stretch of this.#stretches) {
       if (stretch.lastMs > untilMs) break;
       forgotten = Math.min(stretch.lastSeq, upTo);
-      // Recorded times are whole milliseconds and never fall: later entries may share this one.
-      if (forgotten >= this.#table.firstSeq) this.#completeFrom = stretch.lastMs + 1;
+      lastMs = stretch.lastMs;
       if (stretch.lastSeq >= upTo) break;
     }
-    if (forgotten < this.#table.firstSeq) return;
+    if (forgotten - this.#table.firstSeq + 1 < Math.max(1, kept / 10)) return;
+    // Recorded times are whole milliseconds and never fall: later entries may share this one.
+    this.#completeFrom = lastMs + 1;
     this.#table.forgetUpTo(forgotten);
     while ((this.#stretches[0]?.lastSeq ?? Number.POSITIVE_INFINITY) <= forgotten) this.#stretches.shift();
     this.#evictions += 1;

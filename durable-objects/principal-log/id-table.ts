@@ -5,6 +5,7 @@
  *
  * @module
  */
+import { RunsealError } from "../../shared/errors.ts";
 
 /** Writes the two halves of an id's hash. */
 export type IdHash = (id: string, halves: Uint32Array) => void;
@@ -54,10 +55,23 @@ export class IdTable {
     return this.#firstSeq;
   }
 
-  /** @param seq the one after the last, unless the table is empty; at most 2^32 - 1 */
+  /** Makes room for so many more entries. Throws where there is no memory for them, and changes nothing then. */
+  makeRoom(count: number): void {
+    let room = this.#room;
+    while (room < this.#count + count) room *= 2;
+    if (room > this.#room) this.#resize(room);
+  }
+
+  /**
+   * Throws `RunsealError("storage-inconsistent")` where the entry does not follow the last one.
+   *
+   * @param seq at most 2^32 - 1
+   */
   add(id: string, seq: number): void {
     if (this.#count === 0) this.#firstSeq = seq;
-    if (this.#count === this.#room) this.#resize(2 * this.#room);
+    if (seq !== this.#firstSeq + this.#count)
+      throw new RunsealError("storage-inconsistent", "the memory of ids has a gap");
+    this.makeRoom(1);
     this.#hash(id, this.#halves);
     const at = 2 * (seq & (this.#room - 1));
     this.#hashes[at] = this.#halves[0] ?? 0;
@@ -121,16 +135,18 @@ export class IdTable {
   }
 
   #resize(room: number): void {
-    const { length } = this.#hashes;
     const old = this.#hashes;
-    this.#hashes = new Uint32Array(2 * room);
-    this.#slots = new Uint32Array(2 * room);
+    const { length } = old;
+    // Both before either is put in place: there may be no memory for the second.
+    const [hashes, slots] = [new Uint32Array(2 * room), new Uint32Array(2 * room)];
+    this.#hashes = hashes;
+    this.#slots = slots;
     this.#room = room;
     for (let seq = this.#firstSeq; seq < this.#firstSeq + this.#count; seq++) {
       const from = (2 * seq) & (length - 1);
       const to = 2 * (seq & (room - 1));
-      this.#hashes[to] = old[from] ?? 0;
-      this.#hashes[to + 1] = old[from + 1] ?? 0;
+      hashes[to] = old[from] ?? 0;
+      hashes[to + 1] = old[from + 1] ?? 0;
       this.#place(seq);
     }
   }

@@ -213,7 +213,7 @@ export class LogCore {
     const size = head?.size ?? 0;
     this.tree.load(size, loadPartialTile(nativeCrypto, this.storage, size));
     // The ids change only after a commit: a transaction that threw has not touched them.
-    if (before === null || before.size !== size) {
+    if (before === null || before.size !== size || this.#ids.lastSeq !== size) {
       const { flushedSeq } = this.#progress;
       this.#ids = loadIds(this.storage, size, flushedSeq, head?.futureUntil ?? 0, this.#ids.evictions + 1);
     }
@@ -238,15 +238,18 @@ export class LogCore {
 
   /** Sequence numbers of those entries that the log has. Throws what D1 throws. */
   async #seqsOf(ids: readonly string[]): Promise<ReadonlyMap<string, number>> {
-    const forgotten = ids.filter((id) => this.#ids.get(id) === undefined);
+    // Memory is asked once: while D1 is, a commit may make it forget what it knew.
+    const remembered = ids.map((id) => [id, this.#ids.get(id)] as const);
+    const forgotten = remembered.filter(([, seq]) => seq === undefined).map(([id]) => id);
     const found = forgotten.length === 0 ? null : await this.#lookUp(forgotten);
-    const entries = ids.map((id) => [id, this.#ids.get(id) ?? found?.get(id)?.seq] as const);
+    const entries = remembered.map(([id, seq]) => [id, seq ?? found?.get(id)?.seq] as const);
     return new Map(entries.filter((pair): pair is [string, number] => pair[1] !== undefined));
   }
 
   /** One transaction for all the requests; then memory takes over what it changed. */
   #commit(group: readonly PendingRequest[]): CommitResult {
     const { origin, logId, outbox } = this.requireOpen();
+    this.#ids.makeRoom(group.reduce((sum, { ids }) => sum + ids.length, 0));
     const result = this.storage.transaction(() => {
       const base = this.#head;
       if (base === null || !this.storage.holds(base)) {

@@ -50,21 +50,25 @@ export function loadPartialTile(crypto: CryptoPort, storage: LogStorage, size: n
   return hashes;
 }
 
-/**
- * Reads the id of a stored entry. It keeps those of the segment that it read last: a request that comes again has its
- * entries in one. It throws `RunsealError("storage-inconsistent")` where there is no such entry.
- */
+/** Segments whose ids a reader keeps: a request that comes again has its entries in one, or in a few. */
+const KEPT_SEGMENTS = 4;
+
+/** Reads the id of a stored entry. It throws `RunsealError("storage-inconsistent")` where there is no such entry. */
 export function idReader(storage: LogStorage): (seq: number) => string {
-  let firstSeq = 0;
-  let ids: string[] = [];
+  const kept: { readonly firstSeq: number; readonly ids: readonly string[] }[] = [];
+  const read = (seq: number): { readonly firstSeq: number; readonly ids: readonly string[] } | undefined => {
+    const segment = storage.segmentOf(seq);
+    if (segment === null) return undefined;
+    if (kept.length === KEPT_SEGMENTS) kept.shift();
+    kept.push({ firstSeq: segment.firstSeq, ids: segment.rows.split("\n").map(idOfColumns) });
+    return kept.at(-1);
+  };
   return (seq) => {
-    if (ids[seq - firstSeq] === undefined) {
-      const segment = storage.segmentOf(seq);
-      if (segment === null) throw new RunsealError("storage-inconsistent", "a segment of the log is missing");
-      firstSeq = segment.firstSeq;
-      ids = segment.rows.split("\n").map(idOfColumns);
-    }
-    return ids[seq - firstSeq] ?? "";
+    const holds = kept.find(({ firstSeq, ids }) => seq >= firstSeq && seq < firstSeq + ids.length);
+    const segment = holds ?? read(seq);
+    const id = segment?.ids[seq - segment.firstSeq];
+    if (id === undefined) throw new RunsealError("storage-inconsistent", "an entry of the log is missing");
+    return id;
   };
 }
 

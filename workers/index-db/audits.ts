@@ -84,7 +84,7 @@ export async function queryRunFacts(
 ): Promise<RowPage> {
   // A tool whose name is too long for the column has none there.
   const inner = `${SELECT}, ${SIZE} AS size, e.seq AS ord FROM logs l JOIN entries e
-    ON e.entry BETWEEN ${entryNumber("l.log", "?2")} AND ${entryNumber("l.log", "?3")} AND e.entry > ${entryNumber("l.log", "?4")}
+    ON e.entry > ${entryNumber("l.log", "max(?2 - 1, ?4)")} AND e.entry <= ${entryNumber("l.log", "?3")}
     WHERE l.log_id = ?1 AND e.run = ?5
       AND (e.kind IN (SELECT value FROM json_each(?6))
         OR (?7 IS NOT NULL AND e.kind = 'tool.call.started' AND (e.tool = ?7 OR e.tool IS NULL)))

@@ -6,7 +6,7 @@
  */
 import type { IndexedLogRow } from "./arrivals.ts";
 import { INDEXED_LOGS } from "./arrivals.ts";
-import { ENTRY_OF_LOG, entryNumber } from "./entry-number.ts";
+import { entryNumber, MAX_SEQ } from "./entry-number.ts";
 
 /** A row of `entries`, as reading needs it. */
 export interface EntryRow {
@@ -90,23 +90,20 @@ export async function queryLog(
   after: number,
   limit: number,
 ): Promise<RowPage> {
-  const { from = 1, to, ...others } = filter;
+  const { from = 1, to = MAX_SEQ, ...others } = filter;
+  const { run } = others;
+  // The run's span keeps the scan inside it: there is no index by run.
+  const spanOf = (column: string): string =>
+    `(SELECT ${column} FROM runs r WHERE r.log = l.log AND r.run = ?)`;
+  const lower = run === undefined ? "?" : `max(?, ${spanOf("first_seq - 1")})`;
+  const upper = run === undefined ? "?" : `min(?, ${spanOf("last_seq")})`;
+  const inRun = run === undefined ? [] : [run];
   const parts = [
     { sql: "l.log_id = ?", values: [logId] },
-    { sql: ENTRY_OF_LOG, values: [] },
-    { sql: `e.entry > ${entryNumber("l.log", "?")}`, values: [Math.max(after, from - 1)] },
-    ...(to === undefined ? [] : [{ sql: `e.entry <= ${entryNumber("l.log", "?")}`, values: [to] }]),
+    { sql: `e.entry > ${entryNumber("l.log", lower)}`, values: [Math.max(after, from - 1), ...inRun] },
+    { sql: `e.entry <= ${entryNumber("l.log", upper)}`, values: [to, ...inRun] },
     ...conditions(others),
   ];
-  if (filter.run !== undefined) {
-    // The run's span keeps the scan inside it: there is no index by run.
-    const end = (column: string): string =>
-      entryNumber("l.log", `(SELECT ${column} FROM runs r WHERE r.log = l.log AND r.run = ?)`);
-    parts.push({
-      sql: `e.entry BETWEEN ${end("first_seq")} AND ${end("last_seq")}`,
-      values: [filter.run, filter.run],
-    });
-  }
   const inner = `${SELECT}, ${SIZE} AS size, e.seq AS ord FROM logs l JOIN entries e
     WHERE ${parts.map(({ sql }) => sql).join(" AND ")} ORDER BY e.entry LIMIT ?`;
   const [page, log] = await db.batch([

@@ -6,11 +6,14 @@
  */
 
 /** The highest sequence number that a number has room for. */
-const MAX_SEQ = 0xffff_ffff;
+export const MAX_SEQ = 0xffff_ffff;
 
 /**
  * SQL for the number of an entry. A sequence number beyond the last stands for the last: it must not reach into the next
  * log.
+ *
+ * A query may bound `e.entry` once from below and once from above: SQLite seeks by one of two lower bounds, and which one
+ * is not for us to say.
  *
  * @param log SQL for the log's number
  * @param seq SQL for the sequence number, at least 0
