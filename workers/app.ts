@@ -81,13 +81,18 @@ export function createApp(): App {
   // Not a route for every path: each request would run through the chain of both.
   app.notFound((context) => {
     const requestId = requestIdOf(context.req.raw);
-    const allowed = routes.filter((route) => matches(route.path, new URL(context.req.url).pathname));
-    if (allowed.length === 0) return problemResponse("not-found", {}, requestId);
-    const response = problemResponse("method-not-allowed", {}, requestId);
-    response.headers.set("allow", [...new Set(allowed.map((route) => route.method))].join(", "));
+    const response = noRoute(new URL(context.req.url).pathname, requestId);
+    response.headers.set("x-request-id", requestId);
     return response;
   });
   return app;
+}
+
+function noRoute(pathname: string, requestId: string): Response {
+  const allowed = routes.filter((route) => matches(route.path, pathname));
+  if (allowed.length === 0) return problemResponse("not-found", {}, requestId);
+  const allow = [...new Set(allowed.map((route) => route.method))].join(", ");
+  return problemResponse("method-not-allowed", { headers: { allow } }, requestId);
 }
 
 function matches(path: string, pathname: string): boolean {

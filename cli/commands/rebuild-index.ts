@@ -1,5 +1,5 @@
 /**
- * `runseal rebuild-index`: the operator fills D1 again from the logs.
+ * `runseal rebuild-index`: the operator fills D1 again from the logs and R2.
  *
  * @module
  */
@@ -14,6 +14,8 @@ interface Step {
   readonly tenant: string | null;
   readonly logs: number;
   readonly entries: number;
+  readonly restored: number;
+  readonly refused: number;
 }
 
 /** Milliseconds between two attempts of a step, after the client's own. */
@@ -32,9 +34,9 @@ function clientOf({ values }: Invocation): RunsealClient {
 export const rebuildIndexCommand: Command = {
   name: "rebuild-index",
   usage: "[--tenant ID] [--from CURSOR]",
-  summary: "Fill the index (D1) again from the logs: the operator's",
+  summary: "Fill the index (D1) again from the logs and R2: the operator's",
   details:
-    "Works in steps, and prints where each ends. A run that was cut off goes on with --from, or from the start: what is there already is left as it is.",
+    "Works in steps, and prints where each ends. A run that was cut off goes on with --from, or from the start: what is there already is left as it is. Exits 1 where R2 holds something else in the place of a policy or tool spec.",
   options: {
     tenant: { type: "string", value: "ID", help: "this tenant only" },
     from: { type: "string", value: "CURSOR", help: "go on where an earlier run ended" },
@@ -51,6 +53,7 @@ export const rebuildIndexCommand: Command = {
     const tenant = text(values, "tenant");
     let cursor: string | null = text(values, "from") ?? null;
     let [logs, tenants, failures] = [0, 0, 0];
+    let [restored, refused] = [0, 0];
     for (;;) {
       let step: Step;
       try {
@@ -69,6 +72,8 @@ export const rebuildIndexCommand: Command = {
         continue;
       }
       logs += step.logs;
+      restored += step.restored;
+      refused += step.refused;
       if (!step.cursor?.endsWith(".begun") && step.tenant !== null) tenants += 1;
       if (step.tenant !== null) {
         const next = step.cursor === null ? "" : `; next --from ${step.cursor}`;
@@ -78,6 +83,11 @@ export const rebuildIndexCommand: Command = {
       cursor = step.cursor;
     }
     out(`the index holds ${logs} logs of ${tenants} tenants again`);
-    return EXIT.holds;
+    if (restored > 0) out(`${restored} policies and tool specs came back from R2`);
+    if (refused === 0) return EXIT.holds;
+    out(
+      `${refused} objects in R2 are not what their key says, and were left out: see copy-refused in its log`,
+    );
+    return EXIT.fails;
   },
 };

@@ -43,12 +43,17 @@ export interface NamedLog extends LogKey {
   readonly name: string;
 }
 
+/** How far a rebuild has got: with its logs, or with what comes after them (workers/logs/restore-copies.ts). */
+export type RebuildPlace = Pick<NamedLog, "name" | "generation"> | { readonly copiesAfter: string };
+
 export interface RebuildPage {
   /** Which rebuild this is: one that began anew goes by another number. */
   readonly round: number;
   readonly logs: readonly NamedLog[];
   /** Whether more logs follow. */
   readonly more: boolean;
+  /** Where what comes after the logs goes on; "" where it has not begun. */
+  readonly copiesAfter: string;
 }
 
 export class IndexState {
@@ -63,6 +68,8 @@ export class IndexState {
       CREATE TABLE IF NOT EXISTS index_rebuild (
         one INTEGER PRIMARY KEY CHECK (one = 1), round INTEGER NOT NULL, running INTEGER NOT NULL,
         name TEXT NOT NULL, generation INTEGER NOT NULL);
+      CREATE TABLE IF NOT EXISTS index_copies (
+        one INTEGER PRIMARY KEY CHECK (one = 1), round INTEGER NOT NULL, after TEXT NOT NULL);
     `);
   }
 
@@ -103,6 +110,9 @@ export class IndexState {
   rebuildPage(limit: number): RebuildPage | null {
     const state = this.#first("SELECT * FROM index_rebuild WHERE running = 1");
     if (state === undefined) return null;
+    const round = Number(state.round);
+    const copies = this.#first("SELECT after FROM index_copies WHERE round = ?", round);
+    const copiesAfter = String(copies?.after ?? "");
     const logs: NamedLog[] = [];
     for (const row of this.#sql.exec<Row>(
       "SELECT name, id, generation FROM principals WHERE name >= ? ORDER BY name",
@@ -110,15 +120,24 @@ export class IndexState {
     )) {
       const from = row.name === state.name ? Number(state.generation) + 1 : 1;
       for (let generation = from; generation <= Number(row.generation); generation++) {
-        if (logs.length === limit) return { round: Number(state.round), logs, more: true };
+        if (logs.length === limit) return { round, logs, more: true, copiesAfter };
         logs.push({ name: String(row.name), principal: String(row.id), generation });
       }
     }
-    return { round: Number(state.round), logs, more: false };
+    return { round, logs, more: false, copiesAfter };
   }
 
-  /** Notes that the rebuild is through with everything up to this log. */
-  rebuilt(round: number, upTo: Pick<NamedLog, "name" | "generation">): void {
+  /** Notes that the rebuild is through with everything up to this place. */
+  rebuilt(round: number, upTo: RebuildPlace): void {
+    if ("copiesAfter" in upTo) {
+      this.#sql.exec(
+        `INSERT INTO index_copies VALUES (1, ?1, ?2)
+         ON CONFLICT (one) DO UPDATE SET round = ?1, after = ?2 WHERE ?1 >= round`,
+        round,
+        upTo.copiesAfter,
+      );
+      return;
+    }
     this.#sql.exec(
       "UPDATE index_rebuild SET name = ?, generation = ? WHERE round = ? AND running = 1",
       upTo.name,

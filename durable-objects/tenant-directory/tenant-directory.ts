@@ -13,7 +13,7 @@ import { indexedSeqs } from "../../workers/index-db/arrivals.ts";
 import { blob, bytesOf } from "../tile-store/sql.ts";
 import type { StoredDeclaration, TakenVersion } from "./extensions.ts";
 import { ExtensionBook } from "./extensions.ts";
-import type { Arrival, IndexWitness, RebuildPage } from "./index-state.ts";
+import type { Arrival, IndexWitness, RebuildPage, RebuildPlace } from "./index-state.ts";
 import { IndexState, isSameLog } from "./index-state.ts";
 import type { CallerLimits, LeaseOutcome, LeaseRequest, Limits, Usage } from "./limits.ts";
 import { LimitBook, sameLimits, UNLIMITED } from "./limits.ts";
@@ -333,8 +333,8 @@ export class TenantDirectory extends DurableObject<Env> {
   }
 
   /** Notes how far a rebuild has got. */
-  rebuilt(round: number, name: string, generation: number): void {
-    this.#guarded(() => this.#index.rebuilt(round, { name, generation }));
+  rebuilt(round: number, upTo: RebuildPlace): void {
+    this.#guarded(() => this.#index.rebuilt(round, upTo));
   }
 
   /** Ends a rebuild, with the newest arrival in D1. */

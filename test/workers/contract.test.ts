@@ -291,6 +291,7 @@ describe("the contract", () => {
     for (const answer of answers) {
       expect(answer.headers.get("content-type")).toBe("application/problem+json");
       expect(ProblemDocument.safeParse(answer.body).success).toBe(true);
+      expect(answer.headers.get("x-request-id")).toBe(answer.body.request_id);
       expect(Object.keys(PROBLEMS)).toContain(String(answer.body.type).replace("urn:runseal:problem:", ""));
     }
   });

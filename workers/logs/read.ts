@@ -55,6 +55,18 @@ export async function requireIndexed(log: OpenLog, indexed: number, promised: nu
 export type TenantPromise = ReadonlyMap<string, number>;
 
 /**
+ * Goes on with a rebuild of the tenant's index where one runs. Throws 503 `index-rebuilding` until it is through: policies
+ * and tool specs may be missing up to then.
+ */
+export async function requireRebuilt(env: Env, tenantId: string): Promise<void> {
+  const directory = env.TENANT_DIRECTORY.getByName(tenantId);
+  if (!(await directory.indexView()).rebuilding) return;
+  const tenant = await directory.tenant();
+  if (tenant !== null && !(await rebuildStep(env, tenant)).done)
+    throw new Problem("index-rebuilding", REBUILDING);
+}
+
+/**
  * Makes D1 hold the acknowledged entries of every log of the tenant. Throws 503 `index-rebuilding`, and goes on with a
  * rebuild of the tenant's index where one runs.
  *

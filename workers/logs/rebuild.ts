@@ -1,6 +1,7 @@
 /**
  * Fills D1 again for a whole tenant, log by log in bounded steps: each log is asked to look where D1 stands and to put
- * there what it lacks. The tenant's directory remembers how far that is; anybody may go on with it.
+ * there what it lacks. Then come policies and tool specs, which R2 has: the `$system` log says which policies are true. The
+ * tenant's directory remembers how far that is; anybody may go on with it.
  *
  * @module
  */
@@ -13,6 +14,7 @@ import { indexTenant } from "../index-db/tenants.ts";
 import type { OpenLog } from "./open-log.ts";
 import { bindPastLog, refusal } from "./open-log.ts";
 import { registryState } from "./registry.ts";
+import { restoreCopies } from "./restore-copies.ts";
 
 /** Bounds of one step. An object, so that a test can lower them. */
 export const REBUILD_STEP = {
@@ -30,7 +32,14 @@ export interface RebuildStep {
   readonly logs: number;
   /** Entries that D1 holds of the logs that it asked. */
   readonly entries: number;
+  /** Versions of policies and tool specs that D1 has again. */
+  readonly restored: number;
+  /** Objects in R2 in their place that are something else. The service's log names each. */
+  readonly refused: number;
 }
+
+/** What a step with nothing to do comes to. */
+export const NOTHING_LEFT: RebuildStep = { done: true, logs: 0, entries: 0, restored: 0, refused: 0 };
 
 /** Begins a rebuild of the tenant's part of D1: its own rows now, those of its logs in steps. */
 export async function startRebuild(env: Env, tenant: TenantRecord): Promise<void> {
@@ -39,11 +48,11 @@ export async function startRebuild(env: Env, tenant: TenantRecord): Promise<void
   await indexTenant(env.DB, tenant, records);
 }
 
-/** The next step of a tenant's rebuild, if one runs. Throws a 503 problem where a log or D1 is away. */
+/** The next step of a tenant's rebuild, if one runs. Throws a 503 problem where a log, D1 or R2 is away. */
 export async function rebuildStep(env: Env, tenant: TenantRecord): Promise<RebuildStep> {
   const directory = env.TENANT_DIRECTORY.getByName(tenant.id);
   const page = await directory.rebuildPage(REBUILD_STEP.logs);
-  if (page === null) return { done: true, logs: 0, entries: 0 };
+  if (page === null) return NOTHING_LEFT;
   let [logs, entries] = [0, 0];
   for (let i = 0; i < page.logs.length; i += AT_ONCE) {
     const group = page.logs.slice(i, i + AT_ONCE);
@@ -53,12 +62,16 @@ export async function rebuildStep(env: Env, tenant: TenantRecord): Promise<Rebui
     const through = whole < 0 ? group : group.slice(0, whole);
     logs += through.length;
     const last = through.at(-1);
-    if (last !== undefined) await directory.rebuilt(page.round, last.name, last.generation);
+    if (last !== undefined)
+      await directory.rebuilt(page.round, { name: last.name, generation: last.generation });
     // The long one goes on where it is in the next step.
-    if (whole >= 0) return { done: false, logs, entries };
+    if (whole >= 0) return { ...NOTHING_LEFT, done: false, logs, entries };
   }
-  if (!page.more) await directory.endRebuild(page.round, await newestArrival(env.DB, tenant.id));
-  return { done: !page.more, logs, entries };
+  if (page.more) return { ...NOTHING_LEFT, done: false, logs, entries };
+  const { after, restored, refused } = await restoreCopies(env, tenant, page.copiesAfter);
+  if (after !== null) await directory.rebuilt(page.round, { copiesAfter: after });
+  else await directory.endRebuild(page.round, await newestArrival(env.DB, tenant.id));
+  return { done: after === null, logs, entries, restored, refused };
 }
 
 /** Puts a part of one log into D1. */

@@ -14,7 +14,7 @@
  * - Call `close()` when done, also after a failure: a module's sandbox ends with it.
  *
  * Throws problems: 404 `not-found` for a stored policy that the tenant does not have (another tenant's looks the same),
- * 422 `invalid-policy` with a pointer, 422 `engine-disabled` for an engine that is off here, 503 where D1 is away.
+ * 422 `invalid-policy` with a pointer, 422 `engine-disabled` for an engine that is off here, 503 where D1 is away or filled again.
  *
  * @module
  */
@@ -29,6 +29,7 @@ import { within } from "../../shared/recheck/request.ts";
 import { rulesPolicy } from "../../shared/recheck/rules.ts";
 import type { Env } from "../env.ts";
 import { Problem } from "../http/problem.ts";
+import { requireRebuilt } from "../logs/read.ts";
 import { openCedar } from "./cedar.ts";
 import { openModule } from "./module.ts";
 import { readVersion } from "./store.ts";
@@ -66,6 +67,7 @@ export async function openPolicy(env: Env, tenant: string, asked: AskedPolicy): 
     const hash = documentHash(nativeCrypto, document);
     return { ...opened, engine: document.engine, stored: null, hash, reference: documentText(document) };
   }
+  await requireRebuilt(env, tenant);
   const row = await readVersion(env.DB, tenant, asked.name, asked.version);
   if (row === null) throw new Problem("not-found", { pointer: asked.pointer });
   const document = storedDocument(row.source);

@@ -1,6 +1,6 @@
 /**
- * Stored policies in D1: one row a version. D1 holds the source; the tenant's `$system` log holds each version's hash,
- * and is what counts where the two differ (docs/policies.md, "Where a policy lies").
+ * Stored policies in D1: one row a version. D1 and R2 (copy.ts) hold the source; the tenant's `$system` log holds each
+ * version's hash, and is what counts where they differ (docs/policies.md, "Where a policy lies").
  *
  * @module
  */
@@ -9,9 +9,12 @@ import { toHex, utf8 } from "../../shared/bytes.ts";
 import type { EngineName } from "../../shared/recheck/policy-document.ts";
 import { Problem } from "../http/problem.ts";
 
-export interface PolicyVersion {
+export interface VersionName {
   readonly name: string;
   readonly version: number;
+}
+
+export interface PolicyVersion extends VersionName {
   readonly engine: EngineName;
   /** The policy's identity, as evaluations record it. */
   readonly policyId: string;
@@ -130,18 +133,67 @@ export async function reserve(db: D1DatabaseSession, tenant: string, policy: Sto
   return meta.changes > 0;
 }
 
-/** Shows the version: its entry is durable. False where it is not reserved any more, or was shown meanwhile. */
+/**
+ * Shows the version: its entry is durable, and R2 holds it. False where it is not reserved any more, or was shown
+ * meanwhile.
+ */
 export async function markStored(
   db: D1DatabaseSession,
   tenant: string,
-  name: string,
-  version: number,
+  { name, version, createdAt }: Pick<StoredPolicy, "name" | "version" | "createdAt">,
 ): Promise<boolean> {
   const { meta } = await db
-    .prepare("UPDATE policies SET stored = 1 WHERE tenant = ?1 AND name = ?2 AND version = ?3 AND stored = 0")
-    .bind(tenant, name, version)
+    .prepare(
+      `UPDATE policies SET stored = 1, created_at = ?4
+       WHERE tenant = ?1 AND name = ?2 AND version = ?3 AND stored = 0`,
+    )
+    .bind(tenant, name, version, createdAt)
     .run();
   return meta.changes > 0;
+}
+
+/** Those of the versions that D1 shows. */
+export async function shownVersions(
+  db: D1Database,
+  tenant: string,
+  versions: readonly VersionName[],
+): Promise<(version: VersionName) => boolean> {
+  const { results } = await db
+    .prepare(
+      `SELECT name, version FROM policies WHERE tenant = ?1 AND stored = 1
+       AND (name, version) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?2))`,
+    )
+    .bind(tenant, JSON.stringify(versions.map(({ name, version }) => [name, version])))
+    .all<VersionName>();
+  const shown = new Set(results.map(({ name, version }) => `${name}/${version}`));
+  return ({ name, version }) => shown.has(`${name}/${version}`);
+}
+
+/**
+ * Shows a version that D1 lost, and that the log records. What was reserved in its place meanwhile gives way: who reserved it
+ * looks again. False where the content is shown as another version, or another content as this one.
+ */
+export async function restore(db: D1Database, tenant: string, policy: StoredPolicy): Promise<boolean> {
+  const { name, version, policyId, engine, source, createdAt, hash } = policy;
+  const results = await db.batch([
+    // One by one: with OR each would go through all versions of the name.
+    db
+      .prepare("DELETE FROM policies WHERE tenant = ?1 AND name = ?2 AND version = ?3 AND stored = 0")
+      .bind(tenant, name, version),
+    db
+      .prepare("DELETE FROM policies WHERE tenant = ?1 AND name = ?2 AND hash = ?3 AND stored = 0")
+      .bind(tenant, name, hash),
+    db
+      .prepare(
+        `INSERT INTO policies (tenant, name, version, policy_id, engine, source, created_at, hash, stored)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 1) ON CONFLICT DO NOTHING`,
+      )
+      .bind(tenant, name, version, policyId, engine, source, createdAt, hash),
+    db
+      .prepare("SELECT 1 FROM policies WHERE tenant = ?1 AND name = ?2 AND version = ?3 AND hash = ?4")
+      .bind(tenant, name, version, hash),
+  ]);
+  return results.at(-1)?.results.length === 1;
 }
 
 /** Gives a reserved version back: the log has another content under its number. */

@@ -16,6 +16,7 @@ import { decodeCursor, encodeCursor } from "../http/cursor.ts";
 import { Problem } from "../http/problem.ts";
 import type { Route } from "../http/route.ts";
 import { json, jsonText, tenantRoute } from "../http/route.ts";
+import { requireRebuilt } from "../logs/read.ts";
 import { policyProblem, storedDocument } from "../policies/engine.ts";
 import { putPolicy } from "../policies/put.ts";
 import type { PolicyVersion, StoredPolicy } from "../policies/store.ts";
@@ -88,7 +89,7 @@ const put = tenantRoute(
     scope: "policy",
     summary: "Store a policy: a new version, or the one that has this content already",
     description:
-      "The policy is checked whole. Its version and hash are a policy.stored entry on the tenant's $system log before anybody can read it. With `version` it becomes that version or nothing.",
+      "The policy is checked whole. Its version and hash are a policy.stored entry on the tenant's $system log, and its source is in R2, before anybody can read it. With `version` it becomes that version or nothing.",
     params: Names,
     query: z.object({ version: Version.optional() }),
     rawBody: { schema: PolicySource, contentTypes: ["application/json"], limit: MAX_POLICY_BYTES },
@@ -126,6 +127,7 @@ const list = tenantRoute(
     },
   },
   async ({ env, caller, query }) => {
+    await requireRebuilt(env, caller.tenant.id);
     const scope = [caller.tenant.id, "policies"];
     const passed = decodeCursor(scope, query.cursor);
     const found = await listLatest(env.DB, caller.tenant.id, passed, query.limit);
@@ -149,6 +151,7 @@ const get = tenantRoute(
     },
   },
   async ({ env, caller, params, query }) => {
+    await requireRebuilt(env, caller.tenant.id);
     const found = await versionOrNone(env, caller.tenant.id, params.name, query.version ?? null);
     // Joined as text: a number of the policy keeps its digits.
     return jsonText(`${JSON.stringify(out(found)).slice(0, -1)},"policy":${found.source}}`);
@@ -173,6 +176,7 @@ const versions = tenantRoute(
     },
   },
   async ({ env, caller, params, query }) => {
+    await requireRebuilt(env, caller.tenant.id);
     const scope = [caller.tenant.id, "policies", params.name];
     const before = decodeCursor(scope, query.cursor);
     const found = await listVersions(
@@ -224,6 +228,7 @@ const diff = tenantRoute(
     },
   },
   async ({ env, caller, params, query }) => {
+    await requireRebuilt(env, caller.tenant.id);
     const from = await versionOrNone(env, caller.tenant.id, params.name, query.from);
     const to = await versionOrNone(env, caller.tenant.id, params.name, query.to ?? null);
     const head = {

@@ -1,5 +1,5 @@
 /**
- * Fills D1 again from the logs: the operator's, step by step. `runseal rebuild-index` drives it.
+ * Fills D1 again from the logs and R2: the operator's, step by step. `runseal rebuild-index` drives it.
  *
  * @module
  */
@@ -11,8 +11,9 @@ import { Problem } from "../http/problem.ts";
 import type { Route } from "../http/route.ts";
 import { json, openRoute } from "../http/route.ts";
 import { refusal } from "../logs/open-log.ts";
-import { rebuildStep, startRebuild } from "../logs/rebuild.ts";
+import { NOTHING_LEFT, type RebuildStep, rebuildStep, startRebuild } from "../logs/rebuild.ts";
 import { openGeneration } from "../logs/recover.ts";
+import { askMirror } from "../mirror.ts";
 
 /** The tenant at work, and whether its rebuild was begun: what a step goes on from. */
 const CURSOR = /^([0-9a-f]{32})\.(next|begun)$/;
@@ -23,18 +24,17 @@ const Step = z.object({
   tenant: HexId.nullable().describe("the tenant at work"),
   logs: z.int().describe("logs that this step is through with"),
   entries: z.int().describe("entries that D1 holds of the logs that it asked"),
+  restored: z.int().describe("versions of policies and tool specs that D1 has again, from R2"),
+  refused: z.int().describe("objects in R2 that are not what their key says; the service's log names each"),
 });
 
-/** The tenant that follows in R2, where every tenant has its registry; null for the end. Throws what R2 throws. */
+/** The tenant that follows in R2, where every tenant has its registry; null for the end. Throws a 503 problem. */
 async function nextTenant(env: Env, after: string | null): Promise<string | null> {
   // "0" follows "/": all keys of the tenant before are passed over.
   const startAfter = after === null ? {} : { startAfter: `t/${after}0` };
-  const { delimitedPrefixes, objects } = await env.MIRROR.list({
-    prefix: "t/",
-    delimiter: "/",
-    limit: 1,
-    ...startAfter,
-  });
+  const { delimitedPrefixes, objects } = await askMirror(env, (bucket) =>
+    bucket.list({ prefix: "t/", delimiter: "/", limit: 1, ...startAfter }),
+  );
   return /^t\/([0-9a-f]{32})\//.exec(delimitedPrefixes[0] ?? objects[0]?.key ?? "")?.[1] ?? null;
 }
 
@@ -61,9 +61,9 @@ const rebuild = openRoute(
     operation: "rebuildIndex",
     tag: "operation",
     access: "operator",
-    summary: "One step of filling D1 again from the logs, of all tenants or of one",
+    summary: "One step of filling D1 again from the logs and R2, of all tenants or of one",
     description:
-      "Go on with the cursor until done. A step that was cut off may be made again. Until a tenant is through, reads of all its entries are 503 index-rebuilding.",
+      "Go on with the cursor until done. A step that was cut off may be made again. Until a tenant is through, reads of all its entries, and of its policies, are 503 index-rebuilding.",
     query: z.object({}),
     body: z.strictObject({
       tenant: HexId.optional().describe("this tenant only"),
@@ -73,11 +73,11 @@ const rebuild = openRoute(
   },
   async ({ env, body }) => {
     const at = await place(env, body.tenant, body.cursor);
-    if (at === null) return json({ done: true, cursor: null, tenant: null, logs: 0, entries: 0 });
+    if (at === null) return json({ ...NOTHING_LEFT, cursor: null, tenant: null });
     const tenant = await env.TENANT_DIRECTORY.getByName(at.id).tenant();
     if (tenant === null && body.tenant !== undefined) throw new Problem("not-found");
     // A tenant whose creation was never finished has a registry in R2, and nothing in D1.
-    const step = tenant === null ? { done: true, logs: 0, entries: 0 } : await stepOf(env, tenant, at.begun);
+    const step = tenant === null ? NOTHING_LEFT : await stepOf(env, tenant, at.begun);
     if (!step.done) return json({ ...step, cursor: `${at.id}.begun`, tenant: at.id });
     const next = body.tenant === undefined ? await nextTenant(env, at.id) : null;
     const cursor = next === null ? null : `${next}.next`;
@@ -85,7 +85,7 @@ const rebuild = openRoute(
   },
 );
 
-async function stepOf(env: Env, tenant: TenantRecord, begun: boolean): ReturnType<typeof rebuildStep> {
+async function stepOf(env: Env, tenant: TenantRecord, begun: boolean): Promise<RebuildStep> {
   if (!begun) await startRebuild(env, tenant);
   return rebuildStep(env, tenant);
 }

@@ -9,6 +9,9 @@ import { createTenant, LoadedLog, newEntry, patiently, type Tenant } from "../fa
 import { copyPart, removeIndex } from "../faults/state-files.ts";
 
 const CLI = join(dirname(fileURLToPath(import.meta.url)), "../../../cli/runseal.ts");
+const POLICY = '{"rules":{"side_effects":{"read_only":"allow"}}}';
+const SPEC = '{"name":"read","side_effect":"read_only"}';
+const SPEC_HASH = "15251a19bff7c994857fe7746ad9f680f35c64a29b8c643c249182ad17334e84";
 let server: TestServer;
 let tenant: Tenant;
 let restoreLogs: () => void;
@@ -116,6 +119,9 @@ describe("D1's files replaced by an older copy", () => {
 describe("D1's files gone", () => {
   it("are made again by the operator's command, and no page is short before", async () => {
     const before = await allOf();
+    await client().send("PUT", "/v1/policies/team", { body: POLICY });
+    await client().send("PUT", `/v1/tools/${SPEC_HASH}`, { body: SPEC });
+    const sources = await sourcesOf();
     await server.stop();
     removeIndex(server);
     server = await server.restart();
@@ -126,10 +132,21 @@ describe("D1's files gone", () => {
     const { stdout } = await promisify(execFile)(process.execPath, [CLI, "rebuild-index"], {
       env: { ...process.env, RUNSEAL_URL: server.url, RUNSEAL_OPERATOR_TOKEN: server.operatorToken },
     });
-    expect(stdout).toMatch(/^the index holds \d+ logs of 1 tenants again\n$/);
+    expect(stdout).toMatch(/^the index holds \d+ logs of 1 tenants again\n/);
     expect(await allOf()).toEqual(before);
+    expect(await sourcesOf()).toEqual(sources);
     for (const log of [rewound, still, gap]) await log.check(client(), tenant);
   });
+
+  /** The policy and the tool spec, as they are answered. */
+  async function sourcesOf(): Promise<string[]> {
+    const answers = [
+      await client().get("/v1/policies/team?version=1"),
+      await client().get(`/v1/tools/${SPEC_HASH}`),
+    ];
+    expect(answers.map(({ status }) => status)).toEqual([200, 200]);
+    return answers.map(({ text }) => text);
+  }
 
   /** Ids of the tenant's entries, sorted: the order in which they arrive is another one. */
   async function allOf(): Promise<string[]> {
