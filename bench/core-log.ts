@@ -81,7 +81,8 @@ export class CoreLog {
   readonly #sealer = new LeafSealer({ logId: LOG_ID, epoch: 0, key: this.#signer.publicKey });
   readonly #committer = new FieldCommitter(nativeCrypto);
   readonly #bodies = new Slab();
-  readonly #salts = randomBytes(4096);
+  // Not a Buffer, whose windows take longer to make.
+  readonly #salts = new Uint8Array(randomBytes(4096));
   #salt = 0;
 
   constructor(tiles: TileStore = new MemoryTiles()) {

@@ -201,6 +201,17 @@ export function openNote(
   return { text, verified: [...verified.values()], unverified: [...unverified.values()] };
 }
 
+/** A signer's key under the name that it signed with last: that of its log, for every head. */
+const lastKeys = new WeakMap<Signer, NoteKey>();
+
+function keyOf(crypto: CryptoPort, { name, signer }: NoteSigner): NoteKey {
+  const last = lastKeys.get(signer);
+  if (last?.name === name) return last;
+  const key = logKey(crypto, name, signer.publicKey);
+  lastKeys.set(signer, key);
+  return key;
+}
+
 /**
  * Signs a text with Ed25519 (type 0x01), one line for each signer.
  *
@@ -210,10 +221,10 @@ export function openNote(
 export function signNote(crypto: CryptoPort, text: string, signers: readonly NoteSigner[]): string {
   if (!isNoteText(text)) throw malformed();
   const signed = utf8(text);
-  const signatures = signers.map(({ name, signer }) => ({
-    name,
-    keyId: logKey(crypto, name, signer.publicKey).keyId,
-    signature: signer.sign(signed),
+  const signatures = signers.map((one) => ({
+    name: one.name,
+    keyId: keyOf(crypto, one).keyId,
+    signature: one.signer.sign(signed),
   }));
   return formatNote({ text, signatures });
 }
