@@ -66,7 +66,7 @@ interface StoredColumns {
  * The next chunk after `flushedSeq`, of these segments from there on; null where D1 holds everything.
  *
  * @param tree has the entries' hashes
- * @param size of the log
+ * @param size of the log; what lies behind is not taken
  */
 export function nextChunk(
   tree: TileTree,
@@ -85,6 +85,8 @@ export function nextChunk(
     const recordedAt = BigInt(segment.recordedAtMs) * 1_000_000n;
     let seq = segment.firstSeq;
     for (const { bytes: leaf, row: text } of decodeFrame({ bytes: segment.leaves, rows: segment.rows })) {
+      // What was committed since `size` was read: its hashes were not.
+      if (seq > size) return rows.length === 0 ? null : finish();
       if (seq > flushedSeq) {
         const at = (seq - flushedSeq - 1) * 2 * HASH_BYTES;
         const hash = known.slice(at, at + 2 * HASH_BYTES);

@@ -99,6 +99,18 @@ describe("the next chunk of what D1 lacks", () => {
     expect(chunksOf(entries, 7, 20)).toEqual([]);
   });
 
+  it("ends with the log as it was when its size was read, inside a segment or between two", () => {
+    const { tree, segments } = logOf(
+      Array.from({ length: 20 }, () => plain()),
+      7,
+    );
+    for (const size of [1, 7, 10, 14]) {
+      const chunk = nextChunk(tree, segments, 0, size);
+      expect(chunk).toMatchObject({ firstSeq: 1, lastSeq: size, lastHash: toHex(hashOf(size)) });
+      expect(nextChunk(tree, segments, size, size)).toBeNull();
+    }
+  });
+
   it("is as long as its bytes allow, to the byte", () => {
     const row = 180_000;
     expect(CHUNK_BOUNDS.bytes).toBe(10 * row);

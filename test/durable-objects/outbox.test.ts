@@ -137,6 +137,31 @@ describe("D1 that does not take entries", () => {
   });
 });
 
+describe("a flush of more than a chunk", () => {
+  it("takes what is committed meanwhile as what it is, or leaves it to the next one", async () => {
+    const log = new TestLog(tenant, "flush-and-commits");
+    for (let i = 0; i < 5; i++) await log.append(entries(500));
+    const batch = env.DB.batch.bind(env.DB);
+    let chunks = 0;
+    vi.spyOn(env.DB, "batch").mockImplementation(async (statements) => {
+      const results = await batch(statements);
+      // A commit between a chunk's arrival and its answer: the log has grown when the next chunk is made.
+      if (statements.length > 4) {
+        chunks += 1;
+        await log.append(entries(10));
+      }
+      return results as never;
+    });
+    expect((await log.get("/entries?limit=1")).status).toBe(200);
+    vi.restoreAllMocks();
+    expect(chunks).toBeGreaterThanOrEqual(3);
+    const { size } = await log.check();
+    expect(size).toBe(2500 + 10 * chunks);
+    expect(await indexed(log)).toEqual({ rows: size, lastSeq: size });
+    expect((await log.get("/verify")).body).toMatchObject({ verdict: "intact" });
+  });
+});
+
 describe("D1 of an older SQLite", () => {
   it("takes the entries in its own way", async () => {
     const log = new TestLog(tenant, "older-sqlite");
