@@ -12,6 +12,7 @@ import { toHex } from "../../shared/bytes.ts";
 import { idOfColumns } from "../../shared/entry/columns.ts";
 import { parseRow } from "../../shared/entry/row.ts";
 import { RunsealError } from "../../shared/errors.ts";
+import { breathe } from "../breathe.ts";
 import type { Segment } from "../principal-log/storage.ts";
 import type { BoxEntry } from "./boxes.ts";
 import { KEY_BYTES, newKeys, sealBoxes } from "./boxes.ts";
@@ -96,6 +97,7 @@ export class ContentArchive {
       // Null: it is there already, from a put whose answer was lost.
       await bucket.put(contentPath(prefix, chunk), bytes, { onlyIf: new Headers({ "If-None-Match": "*" }) });
       keys.boxedSeq = chunk.firstSeq + chunk.count - 1;
+      await breathe();
     }
   }
 

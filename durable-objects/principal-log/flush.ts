@@ -8,6 +8,7 @@
 import { toHex } from "../../shared/bytes.ts";
 import type { CryptoPort } from "../../shared/crypto/port.ts";
 import { entryNumber } from "../../workers/index-db/entry-number.ts";
+import { breathe } from "../breathe.ts";
 import type { ArchivedEntries } from "../content/archived-entries.ts";
 import type { Arrival } from "../tenant-directory/index-state.ts";
 import type { TileTree } from "../tile-store/tile-tree.ts";
@@ -81,6 +82,8 @@ export async function flushToIndex(
   let state = from;
   for (let chunks = 0; ; chunks++) {
     if (chunks >= maxChunks) return { ok: true };
+    // Not behind the reading of a chunk: what an erasure does meanwhile would not be in it.
+    if (chunks > 0) await breathe();
     const first = state.lastSeq + 1;
     const pruned = await prunedSegments(context.archived, context.storage, first, CHUNK_BOUNDS);
     const segments = pruned ?? context.storage.segmentsFrom(first);

@@ -18,6 +18,7 @@ import { parseRow } from "../../shared/entry/row.ts";
 import { RunsealError } from "../../shared/errors.ts";
 import { TILE_WIDTH } from "../../shared/merkle/tiles.ts";
 import { logEvent } from "../../workers/log-event.ts";
+import { breathe } from "../breathe.ts";
 import type { ArchiveContext, ArchivedEntry } from "../content/archived-entries.ts";
 import { ArchivedEntries } from "../content/archived-entries.ts";
 import type { Pass } from "../content/pass.ts";
@@ -91,6 +92,7 @@ export class Pruner {
       try {
         await archived.load(range.first, range.last);
         this.#prune(archived, range);
+        await breathe();
       } catch (error) {
         if (!(error instanceof RunsealError)) throw error;
         this.#retryAt = Date.now() + PRUNE_LIMITS.retryMs;

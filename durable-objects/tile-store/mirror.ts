@@ -13,6 +13,7 @@ import { HASH_BYTES } from "../../shared/merkle/hash.ts";
 import { coverRange } from "../../shared/merkle/nodes.ts";
 import { entriesPath, TILE_WIDTH, tilePath } from "../../shared/merkle/tiles.ts";
 import { parseCheckpoint } from "../../shared/note/checkpoint.ts";
+import { breathe } from "../breathe.ts";
 import type { TileTree } from "./tile-tree.ts";
 
 export interface MirrorContext {
@@ -85,6 +86,7 @@ export async function archiveTiles(
         noted = seq;
       }
       if (!(await archiveTile(context, seq / TILE_WIDTH))) return false;
+      await breathe();
     }
     return true;
   } finally {
