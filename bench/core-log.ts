@@ -4,12 +4,11 @@
  *
  * @module
  */
-
-import { randomBytes, randomFillSync } from "node:crypto";
 import { signHead } from "../durable-objects/principal-log/head-signing.ts";
 import type { TileStore } from "../durable-objects/tile-store/tile-table.ts";
 import { TileTree } from "../durable-objects/tile-store/tile-tree.ts";
 import { nativeCrypto } from "../native/crypto.ts";
+import { randomSource } from "../native/random-source.ts";
 import { utf8 } from "../shared/bytes.ts";
 import type { SectionName } from "../shared/entry/commitment.ts";
 import { FieldCommitter } from "../shared/entry/commitment.ts";
@@ -81,9 +80,7 @@ export class CoreLog {
   readonly #sealer = new LeafSealer({ logId: LOG_ID, epoch: 0, key: this.#signer.publicKey });
   readonly #committer = new FieldCommitter(nativeCrypto);
   readonly #bodies = new Slab();
-  // Not a Buffer, whose windows take longer to make.
-  readonly #salts = new Uint8Array(randomBytes(4096));
-  #salt = 0;
+  readonly #random = randomSource();
 
   constructor(tiles: TileStore = new MemoryTiles()) {
     this.tree = new TileTree(tiles, nativeCrypto);
@@ -119,22 +116,19 @@ export class CoreLog {
     const commit = (section: SectionName) => {
       const fields = new Map<string, Uint8Array>();
       for (const [name, text] of entry[section] ?? []) {
-        const salt = this.#salts.subarray(this.#salt, this.#salt + 16);
-        this.#salt = (this.#salt + 16) % this.#salts.length;
-        if (this.#salt === 0) randomFillSync(this.#salts);
-        fields.set(name, this.#committer.commit(section, name, salt, text).commitment);
+        fields.set(name, this.#committer.commit(section, name, this.#random(16), text).commitment);
       }
       return fields;
     };
     return {
-      ...{
-        occurredAt: 1_764_000_000_000_000_000n,
-        id: entry.id,
-        kind: entry.kind,
-        session: null,
-        run: entry.run,
-      },
-      ...{ step: entry.step, call: entry.call, actor: null },
+      occurredAt: 1_764_000_000_000_000_000n,
+      id: entry.id,
+      kind: entry.kind,
+      session: null,
+      run: entry.run,
+      step: entry.step,
+      call: entry.call,
+      actor: null,
       submitter: { credential: CREDENTIAL, reporter: "agent" },
       action: commit("action"),
       authorization: null,

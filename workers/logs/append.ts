@@ -12,6 +12,7 @@ import type {
 } from "../../durable-objects/principal-log/types.ts";
 import type { Amount } from "../../durable-objects/tenant-directory/limits.ts";
 import { nativeCrypto } from "../../native/crypto.ts";
+import { randomSource } from "../../native/random-source.ts";
 import { fromHex } from "../../shared/bytes.ts";
 import type { BodyForm, ParsedBatch } from "../../shared/entry/parse-batch.ts";
 import { parseBatch } from "../../shared/entry/parse-batch.ts";
@@ -30,6 +31,9 @@ import { readSigned } from "./client-keys.ts";
 import { DeclarationsNeeded, knownExtensions, readExtensions } from "./extensions.ts";
 import type { OpenLog } from "./open-log.ts";
 import { findLogForAppend, openLogForAppend, refusal } from "./open-log.ts";
+
+/** Salts and ids of every request that this isolate serves: a block for each would be drawn for nothing. */
+const random = randomSource();
 
 /** A request's entries as they were sent, and how they are to be stored. */
 export interface Sent {
@@ -88,20 +92,6 @@ export async function append(env: Env, caller: Caller, name: string, sent: Sent)
   }
 }
 
-/** Random bytes for salts, drawn in blocks: the platform gives at most 65,536 at once. */
-function randomSource(): (count: number) => Uint8Array {
-  let block = new Uint8Array();
-  let at = 0;
-  return (count) => {
-    if (at + count > block.length) {
-      block = crypto.getRandomValues(new Uint8Array(8192));
-      at = 0;
-    }
-    at += count;
-    return block.subarray(at - count, at);
-  };
-}
-
 /** @param extensions null: what this isolate knows of them, where the batch has a kind that needs them */
 function parse(
   { form, bytes }: Sent,
@@ -109,7 +99,6 @@ function parse(
   verifyClient: VerifyClient,
   extensions: Extensions | null,
 ): ParsedBatch {
-  const random = randomSource();
   const context: PrepareContext = {
     crypto: nativeCrypto,
     credential: fromHex(caller.key.id, 16),
