@@ -17,3 +17,19 @@ export async function askMirror<T>(env: Env, ask: (bucket: R2Bucket) => Promise<
     throw new Problem("mirror-unavailable", { retryAfter: 2 });
   }
 }
+
+/** What became of objects in R2 from which D1 was to get its rows back. */
+export interface TakenBack {
+  /** Rows that D1 has again. */
+  readonly restored: number;
+  /** Objects that are not what they should be. The service's log names each. */
+  readonly refused: number;
+}
+
+/** Requests under way at once: six are what a Worker gets anyway. */
+export const AT_ONCE = 6;
+
+/** Does the work for each item, some at a time. Throws what the first that fails throws; those of its group are under way then. */
+export async function forEach<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  for (let i = 0; i < items.length; i += AT_ONCE) await Promise.all(items.slice(i, i + AT_ONCE).map(work));
+}

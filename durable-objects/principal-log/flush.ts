@@ -82,7 +82,7 @@ export async function flushToIndex(
   let state = from;
   for (let chunks = 0; ; chunks++) {
     if (chunks >= maxChunks) return { ok: true };
-    // Not behind the reading of a chunk: what an erasure does meanwhile would not be in it.
+    // Before a chunk is read and never after: what an erasure takes away meanwhile must not be in it.
     if (chunks > 0) await breathe();
     const first = state.lastSeq + 1;
     const pruned = await prunedSegments(context.archived, context.storage, first, CHUNK_BOUNDS);

@@ -10,7 +10,7 @@ import { IdTable } from "./id-table.ts";
 
 /** How far a client's clock may be off, in milliseconds, for the time inside its ids to be believed. */
 export const CLOCK_SKEW_MS = 5 * 60_000;
-/** Bounds of the memory. Objects, so that a test can lower them. */
+/** Bounds of the memory. An object, so that a test can lower them. */
 export const ID_LIMITS = {
   /** Ids that are remembered of any log, half of them at least, apart from those that D1 does not hold yet. */
   remembered: 100_000,

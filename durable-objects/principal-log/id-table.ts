@@ -13,7 +13,10 @@ export type IdHash = (id: string, halves: Uint32Array) => void;
 /** Entries that there is room for at first; a power of two. */
 const MIN_ROOM = 1024;
 
-/** A hash under a random key: who chooses ids can't choose them to collide. */
+/**
+ * A hash under a random key, so that ids which collide can't be prepared beforehand. It is no cryptographic one: a collision
+ * costs the reading of an entry, and no more.
+ */
 export function keyedHash(): IdHash {
   const [key1 = 0, key2 = 0] = crypto.getRandomValues(new Uint32Array(2));
   return (id, halves) => {

@@ -131,7 +131,6 @@ function begin({ storage, store }: RefillContext, head: StoredHead): RefillState
 class RefillWriter {
   readonly #context: RefillContext;
   readonly #tree: TileTree;
-  /** For what it knows of ids that lie in the future. */
   #state: RefillState;
   #edge: RightEdge;
 

@@ -11,6 +11,7 @@ import type { Env } from "../env.ts";
 import { Problem } from "../http/problem.ts";
 import { newestArrival } from "../index-db/arrivals.ts";
 import { indexTenant } from "../index-db/tenants.ts";
+import { AT_ONCE } from "../mirror.ts";
 import type { OpenLog } from "./open-log.ts";
 import { bindPastLog, refusal } from "./open-log.ts";
 import { registryState } from "./registry.ts";
@@ -22,8 +23,6 @@ export const REBUILD_STEP = {
   /** Chunks of one log: a thousand entries each at most, and some seconds of a Durable Object's time together. */
   chunks: 20,
 };
-/** Six at a time are what a Worker gets anyway. */
-const AT_ONCE = 6;
 
 export interface RebuildStep {
   /** Whether the rebuild is through. */

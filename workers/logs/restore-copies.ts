@@ -7,10 +7,10 @@
 import type { TenantRecord } from "../../durable-objects/tenant-directory/tenant-directory.ts";
 import type { Env } from "../env.ts";
 import { logEvent } from "../log-event.ts";
-import { askMirror } from "../mirror.ts";
+import { askMirror, type TakenBack } from "../mirror.ts";
 import { POLICY_COPIES, parsePolicyKey } from "../policies/copy.ts";
 import { shownVersions, type VersionName } from "../policies/store.ts";
-import { type TakenBack, takeBack } from "../policies/take-back.ts";
+import { takeBack } from "../policies/take-back.ts";
 import { parseSpecKey, SPEC_COPIES, storedSpecs, takeBackSpecs } from "../tools/store.ts";
 
 /** Bounds of one step, for policies and for specs each. An object, so that a test can lower them. */

@@ -6,20 +6,10 @@
 import type { TenantRecord } from "../../durable-objects/tenant-directory/tenant-directory.ts";
 import type { Env } from "../env.ts";
 import { logEvent } from "../log-event.ts";
+import { forEach, type TakenBack } from "../mirror.ts";
 import { policyKey, readCopy } from "./copy.ts";
 import { recordedVersions } from "./recorded.ts";
 import { restore, type VersionName } from "./store.ts";
-
-/** Six at a time are what a Worker gets anyway. */
-const AT_ONCE = 6;
-
-/** What became of objects in R2. */
-export interface TakenBack {
-  /** Rows that D1 has again. */
-  readonly restored: number;
-  /** Objects that are not what they should be. The service's log names each. */
-  readonly refused: number;
-}
 
 /** Takes back what R2 has of these versions; one that it lacks is passed over. Throws 503 problems. */
 export async function takeBack(
@@ -48,8 +38,6 @@ export async function takeBack(
     refused += 1;
     logEvent("copy-refused", { tenant: tenant.id, key: policyKey(version), why });
   };
-  for (let i = 0; i < versions.length; i += AT_ONCE) {
-    await Promise.all(versions.slice(i, i + AT_ONCE).map(take));
-  }
+  await forEach(versions, take);
   return { restored, refused };
 }

@@ -8,14 +8,11 @@ import { Hash } from "../../shared/api/schemas.ts";
 import type { Env } from "../env.ts";
 import { Problem } from "../http/problem.ts";
 import { logEvent } from "../log-event.ts";
-import { askMirror } from "../mirror.ts";
-import type { TakenBack } from "../policies/take-back.ts";
+import { askMirror, forEach, type TakenBack } from "../mirror.ts";
 import { type ReadSpec, readSpec } from "./spec.ts";
 
 /** Bytes of a spec: what a row of D1 holds. */
 const MAX_STORED_BYTES = 2_000_000;
-/** Six at a time are what a Worker gets anyway. */
-const AT_ONCE = 6;
 
 /** Where the specs of a tenant lie in R2, after `t/<tenant>/`. */
 export const SPEC_COPIES = "tools/";
@@ -95,9 +92,7 @@ export async function takeBackSpecs(env: Env, tenant: string, hashes: readonly s
     refused += 1;
     logEvent("copy-refused", { tenant, key: `${SPEC_COPIES}${hash}`, why: "not the spec of its hash" });
   };
-  for (let i = 0; i < hashes.length; i += AT_ONCE) {
-    await Promise.all(hashes.slice(i, i + AT_ONCE).map(take));
-  }
+  await forEach(hashes, take);
   return { restored, refused };
 }
 
