@@ -44,6 +44,23 @@ export function breakIndex(): Injected {
   };
 }
 
+/** D1 can't be asked for a log's runs in pages: a re-check job has its bounds, and no run. */
+export function breakRunPages(): Injected {
+  const original = env.DB.withSession.bind(env.DB) as (constraint?: string) => D1DatabaseSession;
+  let count = 0;
+  const spy = vi.spyOn(env.DB, "withSession").mockImplementation((constraint) => {
+    const session = original(constraint);
+    const prepare = session.prepare.bind(session);
+    vi.spyOn(session, "prepare").mockImplementation((sql) => {
+      if (!sql.startsWith("SELECT r.run FROM")) return prepare(sql);
+      count += 1;
+      throw new Error("D1_ERROR: Network connection lost.");
+    });
+    return session;
+  });
+  return { count: () => count, mend: () => spy.mockRestore() };
+}
+
 /** Puts under keys that match fail. */
 export function breakPuts(fault: Fault, matches: (key: string) => boolean): Injected {
   const original = env.MIRROR.put.bind(env.MIRROR) as (...args: unknown[]) => Promise<R2Object | null>;

@@ -20,7 +20,7 @@ import {
 } from "../workers/rechecks-support.ts";
 import type { TestTenant } from "../workers/support.ts";
 import { call, newTenant } from "../workers/support.ts";
-import { breakPuts } from "./faults.ts";
+import { breakPuts, breakRunPages } from "./faults.ts";
 
 const READ = { tool: "read", outcome: "allow" };
 const WIPE = { tool: "wipe", outcome: "deny" };
@@ -62,14 +62,10 @@ async function waiting(
   tenant: TestTenant,
   body: Record<string, unknown> = {},
 ): Promise<{ job: Job; mend: () => void }> {
-  let reads = 0;
-  const original = env.DB.withSession.bind(env.DB) as (constraint?: string) => D1DatabaseSession;
-  const spy = vi.spyOn(env.DB, "withSession").mockImplementation((constraint) => {
-    // One read to count the tenant's jobs, and one a log.
-    if (++reads > 3) throw new Error("D1_ERROR: Network connection lost.");
-    return original(constraint);
-  });
-  return { job: await start(tenant, body), mend: () => spy.mockRestore() };
+  const { mend } = breakRunPages();
+  const job = await start(tenant, body);
+  expect(job.status).toBe("running");
+  return { job, mend };
 }
 
 describe("a job that is disturbed", () => {
