@@ -18,6 +18,11 @@ export interface Injected {
 
 type Batch = D1Database["batch"];
 
+/** Whether a batch is this log's flush: the logs of other tests may be at work still. */
+export function isFlushOf(statements: readonly D1PreparedStatement[], name: string): boolean {
+  return JSON.stringify(statements).includes(JSON.stringify(name));
+}
+
 /** D1's batches fail: the flush. */
 export function breakIndexWrites(fault: Fault): Injected {
   const original = env.DB.batch.bind(env.DB) as Batch;

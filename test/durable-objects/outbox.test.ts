@@ -4,7 +4,7 @@ import { MIRROR_PACE } from "../../durable-objects/tile-store/mirror-keeper.ts";
 import type { TestTenant } from "../workers/support.ts";
 import { call } from "../workers/support.ts";
 import type { Injected } from "./faults.ts";
-import { breakIndex, breakIndexWrites, breakPuts, stopClock } from "./faults.ts";
+import { breakIndex, breakIndexWrites, breakPuts, isFlushOf, stopClock } from "./faults.ts";
 import { entries, entry, newTenant, problemOf, TestLog } from "./support.ts";
 
 let tenant: TestTenant;
@@ -146,7 +146,7 @@ describe("a flush of more than a chunk", () => {
     vi.spyOn(env.DB, "batch").mockImplementation(async (statements) => {
       const results = await batch(statements);
       // A commit between a chunk's arrival and its answer: the log has grown when the next chunk is made.
-      if (statements.length > 4) {
+      if (isFlushOf(statements, log.name)) {
         chunks += 1;
         await log.append(entries(10));
       }
@@ -238,8 +238,7 @@ describe("the alarm", () => {
     const attempts: number[] = [];
     const original = env.DB.batch.bind(env.DB);
     const spy = vi.spyOn(env.DB, "batch").mockImplementation((async (statements) => {
-      // The logs of other tests may be at work still.
-      if (!JSON.stringify(statements).includes(log.name)) return original(statements);
+      if (!isFlushOf(statements, log.name)) return original(statements);
       attempts.push((Date.now() - start) / 1000);
       await log.append(entry());
       throw new Error("D1_ERROR: Network connection lost.");

@@ -72,23 +72,29 @@ describe("D1 that went backwards under a log at rest", () => {
     const log = await rewound("midway");
     expect((await log.get("/entries")).status).toBe(503);
     const original = env.DB.withSession.bind(env.DB);
-    let sessions = 0;
+    let back = false;
     vi.spyOn(env.DB, "withSession").mockImplementation(((constraint: string) => {
       const session = original(constraint);
-      sessions += 1;
-      if (sessions !== 2) return session;
-      // The first page's: it is read from a D1 that has just been set back.
+      let page = false;
       return {
         ...session,
-        prepare: session.prepare.bind(session),
+        prepare: (sql: string) => {
+          page ||= sql.includes("JOIN entries");
+          return session.prepare(sql);
+        },
+        // The first page is read from a D1 that has just been set back.
         batch: async (statements: D1PreparedStatement[]) => {
-          await setBack(log.name);
+          if (page && !back) {
+            back = true;
+            await setBack(log.name);
+          }
           return session.batch(statements);
         },
       };
     }) as never);
     const bundle = await log.get("/export").catch(() => null);
     vi.restoreAllMocks();
+    expect(back).toBe(true);
     expect(bundle?.text ?? "").not.toContain('"t":"checkpoint"');
     expect((await log.check()).size).toBe(6);
   });
