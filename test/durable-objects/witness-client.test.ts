@@ -134,7 +134,7 @@ describe("the client of witnesses", () => {
       expect(client.submit(headOf(4), async () => {})).toBeNull();
       expect(again().dueAt(3)).toBe(lostAt);
       release();
-      await vi.waitFor(() => expect(done).toBe(true));
+      await vi.waitFor(() => expect(done).toBe(true), 10_000);
       expect(client.cosigned()?.size).toBe(3);
     });
   });

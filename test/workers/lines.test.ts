@@ -40,10 +40,8 @@ describe("the lines of a body", () => {
   });
 
   it("cost no more the longer they are", async () => {
-    const text = "x".repeat(4 * 1024 * 1024);
-    const started = Date.now();
+    const text = "x".repeat(8 * 1024 * 1024);
+    // To search the whole line again for each chunk takes minutes: more than a test has.
     expect(await read(text, 1024)).toEqual([text]);
-    // To search the whole line again for each chunk takes minutes.
-    expect(Date.now() - started).toBeLessThan(10_000);
   });
 });
