@@ -66,12 +66,15 @@ function codeOf(error: unknown): string {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
 }
 
-/** Whether the platform says that trying again may help: a Durable Object that moved, reset or is overloaded, or D1. */
+/**
+ * Whether the platform says that trying again may help: a Durable Object that moved, reset, is overloaded or whose storage
+ * takes nothing, or D1. A storage that is full stays so until somebody makes room; nothing was stored, and nothing is lost.
+ */
 function isTransient(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if ("retryable" in error && error.retryable === true) return true;
   if ("overloaded" in error && error.overloaded === true) return true;
-  return /^D1_|Durable Object|Network connection lost|internal error/.test(error.message);
+  return /^D1_|SQLITE_|Durable Object|Network connection lost|internal error/.test(error.message);
 }
 
 /** The application. */

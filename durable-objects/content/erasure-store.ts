@@ -26,6 +26,7 @@ export interface StoredErasure extends ErasureReport {
 
 export class ErasureStore {
   readonly #sql: SqlStorage;
+  #fallBacks = 0;
 
   constructor(sql: SqlStorage) {
     this.#sql = sql;
@@ -81,8 +82,14 @@ export class ErasureStore {
     this.#sql.exec("UPDATE erasures SET state = 3, recorded = ? WHERE id = ?", JSON.stringify(place), id);
   }
 
+  /** How often D1 went backwards since the object started. */
+  get fallBacks(): number {
+    return this.#fallBacks;
+  }
+
   /** D1 went backwards: what was erased there may be back. */
   indexFellBack(): void {
+    this.#fallBacks += 1;
     this.#sql.exec("UPDATE erasures SET state = 1 WHERE state > 1");
   }
 }

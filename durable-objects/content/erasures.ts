@@ -195,9 +195,11 @@ export class Erasures {
     const last = request.seqs.at(-1) ?? 0;
     if (flushedSeq() < last) await flush();
     if (flushedSeq() < last) throw new RunsealError("index-behind", "D1 does not hold the entries yet");
+    const { fallBacks } = store;
     await eraseInIndex(env.DB, toHex(logId), this.#leftOf(request.seqs));
-    // It went backwards meanwhile.
-    if (flushedSeq() < last) throw new RunsealError("index-behind", "D1 does not hold the entries any more");
+    // It went backwards meanwhile. That it holds the entries again says nothing: they may be as they were before.
+    if (store.fallBacks !== fallBacks || flushedSeq() < last)
+      throw new RunsealError("index-behind", "D1 does not hold the entries any more");
     store.indexed(id, new Date(Date.now() + RECOVERY_DAYS * DAY_MS).toISOString());
   }
 

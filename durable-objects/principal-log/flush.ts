@@ -70,18 +70,18 @@ ON CONFLICT (log, run) DO UPDATE SET last_seq = excluded.last_seq, entries = ent
  *
  * @param progressed called after each chunk that D1 holds, with the sequence number up to which it does, and when the
  *   chunk arrived there; null where that is not known
- * @param maxChunks after how many it ends, done or not
+ * @param isOver asked before each chunk, with how many there were: whether it ends here, done or not
  */
 export async function flushToIndex(
   context: FlushContext,
   from: IndexedState,
   size: number,
   progressed: (seq: number, arrival: Arrival | null) => void,
-  maxChunks = Number.POSITIVE_INFINITY,
+  isOver: (chunks: number) => boolean,
 ): Promise<FlushOutcome> {
   let state = from;
   for (let chunks = 0; ; chunks++) {
-    if (chunks >= maxChunks) return { ok: true };
+    if (isOver(chunks)) return { ok: true };
     // Before a chunk is read and never after: what an erasure takes away meanwhile must not be in it.
     if (chunks > 0) await breathe();
     const first = state.lastSeq + 1;

@@ -146,9 +146,9 @@ export class IdIndex {
     if (forgotten - this.#table.firstSeq + 1 < Math.max(1, kept / 10)) return;
     // Recorded times are whole milliseconds and never fall: later entries may share this one.
     this.#completeFrom = lastMs + 1;
-    this.#table.forgetUpTo(forgotten);
-    while ((this.#stretches[0]?.lastSeq ?? Number.POSITIVE_INFINITY) <= forgotten) this.#stretches.shift();
     this.#evictions += 1;
     this.#forgottenUpTo = forgotten;
+    this.#table.forgetUpTo(forgotten);
+    while ((this.#stretches[0]?.lastSeq ?? Number.POSITIVE_INFINITY) <= forgotten) this.#stretches.shift();
   }
 }

@@ -106,7 +106,12 @@ export class IdTable {
       this.#remove(this.#firstSeq);
     let room = this.#room;
     while (room > MIN_ROOM && this.#count < room / 4) room /= 2;
-    if (room < this.#room) this.#resize(room);
+    if (room === this.#room) return;
+    try {
+      this.#resize(room);
+    } catch {
+      // No memory for a smaller table beside this one: it stays as wide as it is.
+    }
   }
 
   /** The slot that the entry's hash gives. */

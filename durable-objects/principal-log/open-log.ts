@@ -79,6 +79,7 @@ export function openLog(identity: LogIdentity, parts: LogParts): OpenLog {
       crypto,
       leaves,
       stopped: () => storage.standingAlarm("stopped") !== null,
+      prunedSeq: () => storage.prunedSeq,
       stop: (detail, kind, checkpoint) => recovery.stop({ kind, detail, checkpoint }),
       refill: (checkpoint) => recovery.refill(checkpoint),
       bucket,

@@ -30,6 +30,9 @@ export const MAX_OUTBOX_AGE_MS = 24 * 3_600_000;
 const SYSTEM_LOG = "$system";
 const MAX_SYSTEM_BYTES = 2 * MAX_OUTBOX_BYTES;
 
+/** A flush without another bound ends after this many milliseconds: whoever waits for it is told, and work goes on. */
+export const FLUSH_PACE = { ms: 10_000 };
+
 export interface OutboxContext {
   readonly storage: LogStorage;
   readonly tree: TileTree;
@@ -48,9 +51,11 @@ export interface OutboxContext {
 export class Outbox {
   readonly #context: OutboxContext;
   #bytes: number;
+  #leftOff = false;
   /** When the first entry after this one was recorded. */
   #oldest: { readonly after: number; readonly ms: number } | null = null;
-  #flushing: Promise<FlushOutcome> | null = null;
+  /** What is at work; `shared` where a flush that is asked for now may wait for it instead of one more. */
+  #work: { readonly done: Promise<FlushOutcome>; readonly shared: boolean } | null = null;
 
   constructor(context: OutboxContext) {
     this.#context = context;
@@ -102,17 +107,25 @@ export class Outbox {
   }
 
   /**
-   * One flush at a time; a second caller waits for the one that is under way and then for one more. Never throws.
-   *
-   * @param maxChunks after how many it ends, done or not: a rebuild works in steps
+   * One flush at a time; a second caller waits for the one that is under way and then for one more, with all that came
+   * meanwhile. It ends after some seconds, done or not. Never throws.
    */
-  async flush(maxChunks?: number): Promise<FlushOutcome> {
-    return this.#alone(() => this.#flush(maxChunks));
+  async flush(): Promise<FlushOutcome> {
+    // The one under way began before the entries that this one is asked for.
+    await this.#work?.done;
+    return this.#alone(() => {
+      const until = Date.now() + FLUSH_PACE.ms;
+      return this.#flush((chunks) => chunks > 0 && Date.now() >= until);
+    }, true);
+  }
+
+  /** A flush that ends after so many chunks, done or not: a rebuild works in steps. Never throws. */
+  async flushChunks(max: number): Promise<FlushOutcome> {
+    return this.#alone(() => this.#flush((chunks) => chunks >= max));
   }
 
   /** Takes all that D1 holds of the log out of it: the next flushes fill it anew. Never throws. */
   async empty(): Promise<FlushOutcome> {
-    while (this.#flushing !== null) await this.#flushing;
     return this.#alone(async () => {
       const { fellBack, db, logId, storage } = this.#context;
       // Whoever reads the whole tenant waits from here on.
@@ -126,8 +139,6 @@ export class Outbox {
 
   /** Asks D1 where it stands, whatever it confirmed once: the next flush starts from there. Never throws. */
   async lookAgain(): Promise<FlushOutcome> {
-    // To share somebody's flush is not enough: it starts from where D1 stood once.
-    while (this.#flushing !== null) await this.#flushing;
     return this.#alone(async () => {
       const { head, progress } = this.#context;
       const confirmed = progress().flushedSeq;
@@ -139,12 +150,22 @@ export class Outbox {
     });
   }
 
-  async #alone(work: () => Promise<FlushOutcome>): Promise<FlushOutcome> {
-    if (this.#flushing !== null) await this.#flushing;
-    this.#flushing ??= this.#guarded(work).finally(() => {
-      this.#flushing = null;
+  /** Whether the last flush ended by its bound, and another one can go on at once. */
+  get leftOff(): boolean {
+    return this.#leftOff;
+  }
+
+  /** Waits for its turn; a shared work for the turn of another such one. */
+  async #alone(work: () => Promise<FlushOutcome>, shared = false): Promise<FlushOutcome> {
+    while (this.#work !== null) {
+      if (shared && this.#work.shared) return this.#work.done;
+      await this.#work.done;
+    }
+    const done = this.#guarded(work).finally(() => {
+      this.#work = null;
     });
-    return this.#flushing;
+    this.#work = { done, shared };
+    return done;
   }
 
   async #guarded(work: () => Promise<FlushOutcome>): Promise<FlushOutcome> {
@@ -166,15 +187,18 @@ export class Outbox {
     return outcome;
   }
 
-  async #flush(maxChunks?: number): Promise<FlushOutcome> {
+  async #flush(isOver: (chunks: number) => boolean): Promise<FlushOutcome> {
     const { tree, logId, head, progress } = this.#context;
     const size = head()?.size ?? 0;
     const flushed = progress().flushedSeq;
+    this.#leftOff = false;
     if (flushed >= size) return { ok: true };
     const hash = flushed === 0 ? logId : tree.leafHashes(flushed - 1, flushed);
     const from = { lastSeq: flushed, lastHash: toHex(hash) };
     const progressed = (seq: number, arrival: Arrival | null): void => this.#progressed(seq, arrival);
-    return flushToIndex(this.#flushContext(), from, size, progressed, maxChunks);
+    const outcome = await flushToIndex(this.#flushContext(), from, size, progressed, isOver);
+    this.#leftOff = outcome.ok && progress().flushedSeq < size;
+    return outcome;
   }
 
   #flushContext(): FlushContext {

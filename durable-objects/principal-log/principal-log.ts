@@ -18,7 +18,7 @@ import type {
 import { consistencyPath, inclusionPaths, tileBytes } from "../tile-store/proofs.ts";
 import { prunedBundle, rangeEvidence, storedPage } from "./evidence.ts";
 import type { Work } from "./flush-alarm.ts";
-import { succeeds } from "./flush-alarm.ts";
+import { ALARM_PACE, succeeds } from "./flush-alarm.ts";
 import type { RememberedAnswer } from "./idempotency.ts";
 import { LogCore } from "./log-core.ts";
 import type { OpenLog } from "./open-log.ts";
@@ -155,7 +155,7 @@ export class PrincipalLog extends DurableObject<Env> {
     if (refused !== null) return refused;
     await this.#core.fellBack();
     const { outbox } = this.#core.requireOpen();
-    const flushed = await outbox.flush(maxChunks);
+    const flushed = await outbox.flushChunks(maxChunks);
     if (!flushed.ok) {
       return flushed.reason === "conflict"
         ? unavailable("index-conflict", "the index contradicts the log: verify the log", 60)
@@ -275,7 +275,8 @@ export class PrincipalLog extends DurableObject<Env> {
     if (seal === null) return refused ?? { ok: false, code: "log-not-stopped" };
     const { outbox, listing } = this.#core.requireOpen();
     // What D1 still takes of it. Where D1 contradicts it nobody who reads the whole tenant waits for that to end.
-    await outbox.flush();
+    do await outbox.flush();
+    while (outbox.leftOff);
     await listing.drop();
     return { ok: true, seal };
   }
@@ -295,7 +296,7 @@ export class PrincipalLog extends DurableObject<Env> {
     const done = await alarm.run((due) => this.#work(opened, due));
     // What is left where D1 holds everything is content that waits to be sealed. Of a log that never rests it is not put off
     // for ever: one pass each two seconds seals less than such a log can take.
-    const soon = done && opened.content.hasWork(opened.outbox.lag === 0);
+    const soon = done && (opened.outbox.leftOff || opened.content.hasWork(opened.outbox.lag === 0));
     await alarm.arm([...this.#core.leftToDo(), ...alarm.failing], soon);
   }
 
@@ -308,8 +309,9 @@ export class PrincipalLog extends DurableObject<Env> {
       return { index: refilling, mirror: refilling, other: refilling };
     }
     // Beside each other: a D1 that is slow does not keep the head from its mirror.
-    const mirroring = due.has("mirror") ? succeeds(mirror.run()) : null;
-    const flushed = due.has("index") ? await outbox.flush() : null;
+    const flushing = due.has("index") ? outbox.flush() : null;
+    const mirroring = due.has("mirror") ? succeeds(mirror.runBeside(flushing, ALARM_PACE.delayMs)) : null;
+    const flushed = await flushing;
     const mirrored = await mirroring;
     if (flushed?.ok === true && mirrored === true && outbox.lag === 0) {
       const { flushedSeq: seq, arrival } = core.progress;

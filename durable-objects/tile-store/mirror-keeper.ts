@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { TILE_WIDTH } from "../../shared/merkle/tiles.ts";
 import { logEvent } from "../../workers/log-event.ts";
 import type { MirrorContext } from "./mirror.ts";
 import { archiveTiles, checkMirror, putCheckpoint } from "./mirror.ts";
@@ -29,6 +30,8 @@ export interface MirrorKeeperContext extends MirrorContext {
   readonly stopped: () => boolean;
   /** Raises the log's `stopped` alarm, in storage; with the mirrored checkpoint, where it is what contradicts. */
   readonly stop: (detail: string, kind: "ahead" | "fork" | "object", checkpoint: string | null) => void;
+  /** Up to which leaf the log has them in R2 and D1 alone. */
+  readonly prunedSeq?: () => number;
   /**
    * Takes back what the mirrored checkpoint covers and the log lacks, when it starts; null once it has it all, else why
    * it can't. A log without it stops. Throws where that is to be tried again.
@@ -67,6 +70,28 @@ export class Mirror {
     await this.#running;
   }
 
+  /**
+   * The same, and again after each pause while other work goes on: commits that come meanwhile do not wait for its end.
+   *
+   * @param work never rejects; null where there is none
+   */
+  async runBeside(work: Promise<unknown> | null, pauseMs: number): Promise<void> {
+    let isOver = work === null;
+    const ended = work?.then(() => {
+      isOver = true;
+    });
+    await this.run();
+    while (!isOver) {
+      let timer: ReturnType<typeof setTimeout> | undefined;
+      const pause = new Promise<void>((resolve) => {
+        timer = setTimeout(resolve, pauseMs);
+      });
+      await Promise.race([ended, pause]);
+      clearTimeout(timer);
+      if (!isOver) await this.run();
+    }
+  }
+
   async #compare(): Promise<void> {
     const { head, progress, progressed, refill } = this.#context;
     let check = await checkMirror(this.#context, head()?.size ?? 0);
@@ -78,8 +103,10 @@ export class Mirror {
     if (check.kind === "ahead" || check.kind === "fork") this.#stop(check.kind, check, why);
     else {
       // What R2 holds is what counts: a put's answer may have been lost, or an older object restored.
-      const mirroredSize = check.kind === "none" ? 0 : check.size;
-      if (mirroredSize !== progress().mirroredSize) progressed({ mirroredSize });
+      const mirroredSize = check.kind === "none" ? 0 : this.#covered(check);
+      if (mirroredSize < progress().mirroredSize)
+        progressed({ mirroredSize, archivedSeq: this.#archivedUnder(mirroredSize) });
+      else if (mirroredSize !== progress().mirroredSize) progressed({ mirroredSize });
     }
     this.#compared = true;
   }
@@ -107,7 +134,22 @@ export class Mirror {
     }
     this.#lastPut = Date.now();
     if (await putCheckpoint(this.#context, check, current.checkpoint))
-      progressed({ mirroredSize: current.size });
+      progressed({ mirroredSize: this.#covered(current) });
+  }
+
+  /** What a mirrored head covers: one of the log's size that was signed anew since is still to be mirrored. */
+  #covered({ size, checkpoint }: { readonly size: number; readonly checkpoint: string }): number {
+    const now = this.#context.head();
+    const isOlder = now !== null && now.size === size && now.checkpoint !== checkpoint;
+    return isOlder ? Math.max(0, size - 1) : size;
+  }
+
+  /** R2 went backwards: what lies behind its head may be gone with it, and is put again, if it is still here. */
+  #archivedUnder(mirroredSize: number): number {
+    const { progress, prunedSeq } = this.#context;
+    const here = TILE_WIDTH * Math.ceil((prunedSeq?.() ?? 0) / TILE_WIDTH);
+    const full = TILE_WIDTH * Math.floor(mirroredSize / TILE_WIDTH);
+    return Math.min(progress().archivedSeq, Math.max(full, here));
   }
 
   #stop(

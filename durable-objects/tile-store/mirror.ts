@@ -30,7 +30,12 @@ export interface MirrorContext {
 /** How a mirrored head relates to the log. */
 export type MirrorCheck =
   | { readonly kind: "none" }
-  | { readonly kind: "consistent"; readonly size: number; readonly etag: string }
+  | {
+      readonly kind: "consistent";
+      readonly size: number;
+      readonly checkpoint: string;
+      readonly etag: string;
+    }
   | { readonly kind: "ahead"; readonly size: number; readonly checkpoint: string }
   | { readonly kind: "fork"; readonly size: number; readonly checkpoint: string };
 
@@ -50,7 +55,7 @@ export async function checkMirror(context: MirrorContext, size: number): Promise
   if (mirrored.size > size) return { kind: "ahead", size: mirrored.size, checkpoint: text };
   const same = equalBytes(rootAt(context, mirrored.size), mirrored.root);
   return same
-    ? { kind: "consistent", size: mirrored.size, etag: object.etag }
+    ? { kind: "consistent", size: mirrored.size, checkpoint: text, etag: object.etag }
     : { kind: "fork", size: mirrored.size, checkpoint: text };
 }
 

@@ -2,6 +2,7 @@ import { env } from "cloudflare:workers";
 import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { CONTENT_LIMITS } from "../../durable-objects/content/archive.ts";
 import { ALARM_PACE } from "../../durable-objects/principal-log/flush-alarm.ts";
+import { FLUSH_PACE } from "../../durable-objects/principal-log/outbox.ts";
 import type { TestTenant } from "../workers/support.ts";
 import { isFlushOf } from "./faults.ts";
 import { entries, entry, newTenant, TestLog } from "./support.ts";
@@ -13,9 +14,11 @@ beforeAll(async () => {
 });
 
 const pace = { ...ALARM_PACE };
+const flushPace = { ...FLUSH_PACE };
 afterEach(() => {
   vi.restoreAllMocks();
   Object.assign(ALARM_PACE, pace);
+  Object.assign(FLUSH_PACE, flushPace);
 });
 
 /** Pauses that no test outlasts: which one was taken is told by the time that is left. */
@@ -53,6 +56,24 @@ describe("the alarm of a log", () => {
     const { flushed, size } = await log.progress();
     expect([flushed, size]).toEqual([256, 257]);
     expect(await untilAlarm(log)).toBeLessThan(200_000);
+  });
+
+  it("ends a flush that takes long, and goes on soon", async () => {
+    takeLongPauses();
+    const log = new TestLog(tenant, "long");
+    for (let i = 0; i < 3; i++) await log.append(entries(1000));
+    FLUSH_PACE.ms = -1;
+    // Nothing else brings the alarm forward.
+    CONTENT_LIMITS.backlog = 10_000;
+    await log.alarm();
+    CONTENT_LIMITS.backlog = 64;
+    expect((await log.progress()).flushed).toBe(1000);
+    expect(await untilAlarm(log)).toBeLessThan(200_000);
+    // A reader is told to come again, and finds it done at some time.
+    const statuses: number[] = [];
+    for (let i = 0; i < 2; i++) statuses.push((await log.get("/entries?limit=1")).status);
+    expect(statuses).toEqual([503, 200]);
+    expect((await log.check()).size).toBe(3000);
   });
 
   it("goes on soon while only content is left to be sealed, until it is", async () => {

@@ -18,6 +18,25 @@ const hashes: [string, () => IdHash][] = [
 ];
 
 describe("the table of ids", () => {
+  it("stays as it is, and right, where there is no memory to make it smaller", () => {
+    const table = new IdTable();
+    const ids = Array.from({ length: 5000 }, (_, i) => `id-${i + 1}`);
+    for (const [i, id] of ids.entries()) table.add(id, i + 1);
+    const { Uint32Array: own } = globalThis;
+    globalThis.Uint32Array = class {
+      constructor() {
+        throw new RangeError("Array buffer allocation failed");
+      }
+    } as never;
+    try {
+      table.forgetUpTo(4900);
+    } finally {
+      globalThis.Uint32Array = own;
+    }
+    const find = (id: string) => table.find(id, (seq) => ids[seq - 1] === id);
+    expect(ids.map(find)).toEqual(ids.map((_, i) => (i < 4900 ? undefined : i + 1)));
+  });
+
   it.each(hashes)("finds what is in it and nothing else, however it grew and shrank: %s", (_name, make) => {
     const step = fc.oneof(
       fc.record({ add: fc.array(fc.string({ minLength: 1, maxLength: 4 }), { maxLength: 40 }) }),

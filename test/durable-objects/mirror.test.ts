@@ -1,9 +1,12 @@
+import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { ALARM_PACE } from "../../durable-objects/principal-log/flush-alarm.ts";
 import { MIRROR_PACE } from "../../durable-objects/tile-store/mirror-keeper.ts";
 import type { Answer, TestTenant } from "../workers/support.ts";
+import { call } from "../workers/support.ts";
 import type { Fault } from "./faults.ts";
-import { breakGets, breakPuts, nextArrival, stopClock } from "./faults.ts";
+import { breakGets, breakPuts, isFlushOf, nextArrival, stopClock } from "./faults.ts";
 import { entries, entry, newTenant, problemOf, TestLog } from "./support.ts";
 
 let tenant: TestTenant;
@@ -271,7 +274,90 @@ describe("a mirror that contradicts the log", () => {
   });
 });
 
+/** Has the tenant's audit key rotated, in force at once. */
+async function rotate(other: TestTenant): Promise<void> {
+  const answer = await call(other.key, "POST", "/v1/registry/rotations", { role: "audit" });
+  expect(answer.status).toBe(201);
+  await runInDurableObject(env.KEY_REGISTRY.getByName(other.id), (_instance, state) => {
+    state.storage.sql.exec("UPDATE records SET effective_at = ? WHERE epoch >= 1", Date.now() - 1);
+  });
+}
+
+/** The checkpoint that the log answers who knows of the rotation. */
+async function restated(log: TestLog): Promise<string> {
+  const outcome = await (await log.stub()).head(await log.identity(), 1);
+  if (!outcome.ok) throw new Error(outcome.code);
+  expect(outcome.head.epoch).toBe(1);
+  return outcome.head.checkpoint;
+}
+
+describe("a head that is signed anew after a rotation", () => {
+  it("is mirrored where an older one of its size was on its way to R2", async () => {
+    const other = await newTenant();
+    const log = new TestLog(other, "restated");
+    await log.append(entries(256));
+    await rotate(other);
+    const put = env.MIRROR.put.bind(env.MIRROR) as (...args: unknown[]) => Promise<R2Object | null>;
+    let checkpoint = "";
+    vi.spyOn(env.MIRROR, "put").mockImplementation((async (...args: unknown[]) => {
+      if (isTile(String(args[0])) && checkpoint === "") checkpoint = await restated(log);
+      return put(...args);
+    }) as never);
+    await log.alarm();
+    expect(checkpoint).not.toBe("");
+    await vi.waitFor(async () => {
+      await log.alarm();
+      expect(await mirrored(log)).toBe(checkpoint);
+    }, 10_000);
+    expect((await log.progress()).mirrored).toBe(256);
+  });
+
+  it("is mirrored where the log lost its memory before", async () => {
+    const other = await newTenant();
+    const log = new TestLog(other, "restated-and-lost");
+    await log.append(entries(3), "?wait=mirrored");
+    await rotate(other);
+    const broken = breakPuts("fails", isCheckpoint);
+    const checkpoint = await restated(log);
+    await log.alarm();
+    await log.evict();
+    broken.mend();
+    await vi.waitFor(async () => {
+      await log.get("/head");
+      await log.alarm();
+      expect(await mirrored(log)).toBe(checkpoint);
+    }, 10_000);
+    expect((await log.progress()).mirrored).toBe(3);
+  });
+});
+
 describe("the mirrored head", () => {
+  it("follows the log while D1 takes its time", async () => {
+    const log = new TestLog(tenant, "slow-index");
+    const pace = { ...ALARM_PACE };
+    await log.append(entry());
+    const batch = env.DB.batch.bind(env.DB);
+    let release = () => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    vi.spyOn(env.DB, "batch").mockImplementation((async (statements) => {
+      if (isFlushOf(statements, log.name)) await held;
+      return batch(statements);
+    }) as D1Database["batch"]);
+    ALARM_PACE.delayMs = 20;
+    const pass = log.alarm();
+    for (let size = 2; size <= 4; size++) {
+      await log.append(entry());
+      await vi.waitFor(async () => expect((await log.progress()).mirrored).toBe(size), 10_000);
+    }
+    expect((await log.progress()).flushed).toBe(0);
+    release();
+    await pass;
+    Object.assign(ALARM_PACE, pace);
+    expect((await log.check()).size).toBe(4);
+  });
+
   it("is put once for many that wait for it", async () => {
     const log = new TestLog(tenant, "shared");
     const put = vi.spyOn(env.MIRROR, "put");
@@ -338,6 +424,28 @@ describe("the mirrored head", () => {
     expect(sizeOf(await mirrored(log))).toBe(2);
     await log.append(entry(), "?wait=mirrored");
     expect(sizeOf(await mirrored(log))).toBe(6);
+  });
+
+  it("is what R2 holds: where an older R2 was restored, the tiles that it lacks are put again", async () => {
+    const log = new TestLog(tenant, "older-tiles");
+    const keys = async () =>
+      (await env.MIRROR.list({ prefix: await log.prefix() })).objects.map(({ key }) => key);
+    await log.append(entries(300), "?wait=mirrored");
+    const [old, before] = [(await mirrored(log)) ?? "", await keys()];
+    await log.append(entries(300), "?wait=mirrored");
+    await log.alarm();
+    const all = await keys();
+    const lost = all.filter((key) => isTile(key) && !before.includes(key));
+    expect(lost).toHaveLength(2);
+    await env.MIRROR.delete(lost);
+    await env.MIRROR.put(`${await log.prefix()}/checkpoint`, old);
+    await log.evict();
+    expect((await log.get("/head")).body.mirrored_size).toBe(300);
+    expect((await log.progress()).archived).toBe(256);
+    await log.append(entry(), "?wait=mirrored");
+    expect(await keys()).toEqual(all);
+    expect(await log.progress()).toMatchObject({ archived: 512, mirrored: 601 });
+    expect((await log.check()).size).toBe(601);
   });
 
   it("counts as mirrored where its put's answer got lost with the log's memory", async () => {

@@ -112,6 +112,24 @@ describe("the same key and the same request", () => {
     expect(await sizeOf("lost")).toBe(3);
   });
 
+  it("is 503, never 500, where the log's storage takes nothing: an exporter keeps what it has", async () => {
+    await new TestLog(tenant, "full").append(entry());
+    const original = env.PRINCIPAL_LOG.getByName.bind(env.PRINCIPAL_LOG);
+    const spy = vi.spyOn(env.PRINCIPAL_LOG, "getByName").mockImplementation((name) => {
+      const full = async () => {
+        // What the platform's output gate throws at the caller.
+        throw new Error("database or disk is full: SQLITE_FULL");
+      };
+      return new Proxy(original(name), {
+        get: (target, property) => (property === "append" ? full : Reflect.get(target, property, target)),
+      }) as never;
+    });
+    const refused = await send("full", entry(), "k");
+    expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "1"]);
+    spy.mockRestore();
+    expect((await send("full", entry(), "k")).status).toBe(201);
+  });
+
   it("holds where the request could not be stored any more: its signature counts no longer", async () => {
     const { signer, key } = await addKey(tenant);
     await call(tenant.key, "POST", "/v1/principals", { name: "signed" });

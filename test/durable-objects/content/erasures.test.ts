@@ -291,6 +291,34 @@ describe("while a part is away", () => {
     await log.check();
   });
 
+  it("D1 is set back between two batches of an erasure, and filled again before the second", async () => {
+    const log = new TestLog(tenant, "set-back-between");
+    // What is left of two takes more than one batch.
+    const large = (text: string) => entry({ action: { tool: `tool-${text}`, args: "a".repeat(300_000) } });
+    await log.append(large("between-1"));
+    await settle(log);
+    const setBack = await snapshot(log);
+    await log.append(large("between-2"));
+    await settle(log);
+    const batch = env.DB.batch.bind(env.DB);
+    let erasing = 0;
+    const spy = vi.spyOn(env.DB, "batch").mockImplementation((async (statements) => {
+      if (JSON.stringify(statements).includes("UPDATE entries SET content") && ++erasing === 2) {
+        await setBack();
+        const stub = await log.stub();
+        expect(await stub.reindex(await log.identity(), 0)).toMatchObject({ ok: true });
+      }
+      return batch(statements);
+    }) as D1Database["batch"]);
+    await erase(log, { from: 1, to: 2, fields: ["action.tool"] });
+    expect(erasing).toBeGreaterThanOrEqual(2);
+    spy.mockRestore();
+    await settle(log);
+    expect(await placesOf(log, "tool-between-")).toEqual([]);
+    expect(await systemEntries(log, "erasure.done")).not.toEqual([]);
+    await log.check();
+  });
+
   it("D1 is set back, and nothing shows it: the same request erases again", async () => {
     const log = new TestLog(tenant, "restored");
     await log.append([secret("unseen-1"), secret("unseen-2")]);
