@@ -11,13 +11,7 @@ import type { Signer } from "../../shared/crypto/port.ts";
 import { tenantOrigin } from "../../shared/entry/log-id.ts";
 import { RunsealError } from "../../shared/errors.ts";
 import type { RegistryChain } from "../../shared/registry/chain.ts";
-import type {
-  ManagedRole,
-  OpenRole,
-  RecordSignature,
-  Role,
-  SignedRecord,
-} from "../../shared/registry/record.ts";
+import type { ManagedRole, OpenRole, SignedRecord } from "../../shared/registry/record.ts";
 import {
   decodeRecord,
   encodeRecord,
@@ -31,9 +25,18 @@ import type { Env } from "../../workers/env.ts";
 import { logEvent } from "../../workers/log-event.ts";
 import type { WrappedKey } from "../managed-keys.ts";
 import { createManagedKey, openManagedKey } from "../managed-keys.ts";
-import { nextRecord, proposalOf, readProposal, sortedSignatures, unfitKey } from "./next-record.ts";
+import {
+  countersign,
+  isRotation,
+  nextRecord,
+  proposalOf,
+  readProposal,
+  sortedSignatures,
+  unfitKey,
+} from "./next-record.ts";
 import { completeRecords } from "./publication.ts";
 import { RecordStore, STAGES } from "./record-store.ts";
+import { requireHolder, takeBack } from "./set-back.ts";
 import type {
   Proposal,
   ProposalOutcome,
@@ -53,6 +56,7 @@ export class KeyRegistry extends DurableObject<Env> {
   readonly #store: RecordStore;
   /** One change at a time: each waits for R2, D1 and the system log. */
   #last: Promise<unknown> = Promise.resolve();
+  #compared: Promise<void> | null = null;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
@@ -100,12 +104,14 @@ export class KeyRegistry extends DurableObject<Env> {
       if ((bound === null ? null : toHex(bound)) !== (recovery?.key ?? null)) {
         return refused("registry-moved", "the tenant exists with another recovery key");
       }
-      return { ok: true, ...this.state() };
+      return { ok: true, ...(await this.state()) };
     });
   }
 
   /** The published records. Throws `RunsealError("no-registry")` for a tenant that does not exist. */
-  state(): RegistryState {
+  async state(): Promise<RegistryState> {
+    // While R2 is away the last state known serves better than none: no key is handed out on it.
+    await this.#comparedOnce().catch(() => {});
     const records = this.#store.entries();
     const [genesis] = records;
     if (genesis === undefined) throw new RunsealError("no-registry", "the tenant has no registry");
@@ -117,11 +123,12 @@ export class KeyRegistry extends DurableObject<Env> {
   }
 
   /** The wrapped key that holds a managed role at the epoch; only the object that signs opens it. */
-  managedKey(role: ManagedRole, epoch: number): WrappedKey {
+  async managedKey(role: ManagedRole, epoch: number): Promise<WrappedKey> {
+    await this.#comparedOnce();
     if (epoch > (this.#store.entries().at(-1)?.epoch ?? -1)) {
       throw new RunsealError("no-registry", "the registry has no such epoch");
     }
-    return this.#store.managedKey(role, epoch);
+    return this.#managedKey(role, epoch);
   }
 
   /** The record that would add the key, for the key to sign. Nothing is stored. */
@@ -226,6 +233,23 @@ export class KeyRegistry extends DurableObject<Env> {
     if (tenant !== undefined) await this.#serial(() => this.#complete(tenant));
   }
 
+  /** Throws `RunsealError("key-lost")` where the key that holds the role at the epoch is not here any more. */
+  #managedKey(role: ManagedRole, epoch: number): WrappedKey {
+    const wrapped = this.#store.managedKey(role, epoch);
+    const records = this.#store.records().map(({ published }) => published);
+    requireHolder(records, role, epoch, wrapped);
+    return wrapped;
+  }
+
+  /** Compares the registry with R2, once a start: its storage may have been set back. Throws what R2 throws. */
+  #comparedOnce(): Promise<void> {
+    this.#compared ??= takeBack(this.env.MIRROR, this.#store).catch((error: unknown) => {
+      this.#compared = null;
+      throw error;
+    });
+    return this.#compared;
+  }
+
   #serial<T>(work: () => Promise<T>): Promise<T> {
     const next = this.#last.then(work, work);
     this.#last = next.catch(() => {});
@@ -235,8 +259,18 @@ export class KeyRegistry extends DurableObject<Env> {
   /** A change of the chain, once every record before is in effect or waits only for its time. */
   #change(tenant: string, work: (chain: RegistryChain) => Promise<RecordOutcome>): Promise<RecordOutcome> {
     return this.#serial(async () => {
+      try {
+        await this.#comparedOnce();
+      } catch {
+        return unavailable();
+      }
       if (!(await this.#complete(tenant))) return unavailable();
-      return work(this.#store.chain());
+      try {
+        return await work(this.#store.chain());
+      } catch (error) {
+        if (!(error instanceof RunsealError) || error.code !== "key-lost") throw error;
+        return refused("registry-unavailable", error.message);
+      }
     });
   }
 
@@ -299,7 +333,7 @@ export class KeyRegistry extends DurableObject<Env> {
 
   /** The signer of a managed role at the latest epoch, which may not be in effect yet. */
   #open(tenant: string, role: ManagedRole, chain: RegistryChain): Promise<Signer> {
-    const wrapped = this.#store.managedKey(role, chain.epoch);
+    const wrapped = this.#managedKey(role, chain.epoch);
     return openManagedKey(nativeCrypto, this.env.MASTER_KEY, tenant, wrapped);
   }
 
@@ -354,19 +388,4 @@ function unavailable(): RegistryRefusal {
 
 function proposalFor({ record }: PublishedRecord): Proposal {
   return proposalOf(decodeRecord(fromBase64(record)));
-}
-
-function isRotation(record: string, role: Role): boolean {
-  const { op, add } = decodeRecord(fromBase64(record));
-  return op === OPS.rotate && add.some((binding) => binding.role === role);
-}
-
-/** The record with the signatures of the signers, and those that others made. */
-function countersign(
-  bytes: Uint8Array,
-  signers: readonly Signer[],
-  others: readonly RecordSignature[],
-): SignedRecord {
-  const { signatures } = signRecord(nativeCrypto, decodeRecord(bytes), signers);
-  return { bytes, signatures: sortedSignatures([...signatures, ...others]) };
 }

@@ -6,10 +6,18 @@
 import { nativeCrypto } from "../../native/crypto.ts";
 import { compareBytes, equalBytes, fromBase64, fromHex, toBase64, toHex } from "../../shared/bytes.ts";
 import { isLowOrder } from "../../shared/crypto/ed25519-strict.ts";
+import type { Signer } from "../../shared/crypto/port.ts";
 import { RunsealError } from "../../shared/errors.ts";
 import type { RegistryChain } from "../../shared/registry/chain.ts";
-import type { Binding, Op, RecordSignature, RegistryRecord } from "../../shared/registry/record.ts";
-import { decodeRecord, encodeRecord } from "../../shared/registry/record.ts";
+import type {
+  Binding,
+  Op,
+  RecordSignature,
+  RegistryRecord,
+  Role,
+  SignedRecord,
+} from "../../shared/registry/record.ts";
+import { decodeRecord, encodeRecord, OPS, signRecord } from "../../shared/registry/record.ts";
 import { signedMessage } from "../../shared/signing.ts";
 import type { Proposal, RegistryRefusal } from "./types.ts";
 import { refused } from "./types.ts";
@@ -107,4 +115,20 @@ export function unfitKey(chain: RegistryChain, key: Uint8Array, pointer: string)
 /** Signatures in the order in which they are published. */
 export function sortedSignatures(signatures: readonly RecordSignature[]): RecordSignature[] {
   return [...signatures].sort((a, b) => compareBytes(a.key, b.key));
+}
+
+/** Whether the record (base64) gives the role to another key. */
+export function isRotation(record: string, role: Role): boolean {
+  const { op, add } = decodeRecord(fromBase64(record));
+  return op === OPS.rotate && add.some((binding) => binding.role === role);
+}
+
+/** The record with the signatures of the signers, and those that others made. */
+export function countersign(
+  bytes: Uint8Array,
+  signers: readonly Signer[],
+  others: readonly RecordSignature[],
+): SignedRecord {
+  const { signatures } = signRecord(nativeCrypto, decodeRecord(bytes), signers);
+  return { bytes, signatures: sortedSignatures([...signatures, ...others]) };
 }

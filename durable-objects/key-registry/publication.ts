@@ -11,9 +11,11 @@ import type { RegistryRecord, Role, RoleName } from "../../shared/registry/recor
 import { decodeRecord, OPS, ROLES } from "../../shared/registry/record.ts";
 import { formatTime } from "../../shared/time.ts";
 import type { Env } from "../../workers/env.ts";
+import { forgetRegistry } from "../../workers/logs/registry.ts";
 import { appendSystemEntry } from "../../workers/logs/system-log.ts";
 import type { RecordStore, StoredRecord } from "./record-store.ts";
 import { STAGES } from "./record-store.ts";
+import { recordKey } from "./set-back.ts";
 import type { PublishedRecord } from "./types.ts";
 
 /** Seconds between a rotation's publication and its effect, where ROTATION_DELAY_SECONDS says nothing else. */
@@ -36,7 +38,7 @@ function delayOf(env: Env, record: RegistryRecord): number {
 
 /** Puts the record where everybody finds it. Throws what R2 and D1 throw, and `RunsealError("registry-fork")`. */
 async function publish(env: Env, tenant: string, record: PublishedRecord): Promise<void> {
-  const key = `t/${tenant}/registry/${record.epoch}`;
+  const key = recordKey(tenant, record.epoch);
   const body = utf8(JSON.stringify(record));
   const put = await env.MIRROR.put(key, body, { onlyIf: new Headers({ "If-None-Match": "*" }) });
   if (put === null) {
@@ -64,6 +66,8 @@ async function record(env: Env, tenantId: string, stored: StoredRecord): Promise
   const [retired] = retire;
   const binding = added ?? retired;
   if (binding === undefined) throw new RunsealError("malformed-registry", "the record binds nothing");
+  // This isolate is not to write under the key that is recovered from.
+  if (op === OPS.recover) forgetRegistry(tenantId);
   await appendSystemEntry(env, tenant, {
     id: `registry.${epoch}`,
     kind: KIND_OF[op],

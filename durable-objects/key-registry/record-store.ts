@@ -5,14 +5,16 @@
  * @module
  */
 import { nativeCrypto } from "../../native/crypto.ts";
+import { fromBase64 } from "../../shared/bytes.ts";
 import { RunsealError } from "../../shared/errors.ts";
 import { RegistryChain } from "../../shared/registry/chain.ts";
 import type { RoleName } from "../../shared/registry/record.ts";
+import { decodeRecord, OPS } from "../../shared/registry/record.ts";
 import type { WrappedKey } from "../managed-keys.ts";
 import type { PublishedRecord, RegistryEntry } from "./types.ts";
 import { signedRecordOf } from "./types.ts";
 
-/** How far a record has got. Only a recorded one is told to anybody. */
+/** How far a record has got. Only a recorded one is told to anybody, or a recovery that is published: see `entries`. */
 export const STAGES = {
   /** In this storage alone. */
   stored: 0,
@@ -62,11 +64,17 @@ export class RecordStore {
     }));
   }
 
-  /** The records that are told to others. */
+  /**
+   * The records that are told to others. A recovery is one before it is on the tenant's system log: where no key opens any
+   * more, its new one alone can sign that log's next head.
+   */
   entries(): RegistryEntry[] {
-    return this.records().flatMap(({ published, stage, effectiveAt }) =>
-      stage === STAGES.recorded && effectiveAt !== null ? [{ ...published, effectiveAt }] : [],
-    );
+    return this.records().flatMap(({ published, stage, effectiveAt }) => {
+      const told =
+        stage === STAGES.recorded ||
+        (stage === STAGES.published && decodeRecord(fromBase64(published.record)).op === OPS.recover);
+      return told && effectiveAt !== null ? [{ ...published, effectiveAt }] : [];
+    });
   }
 
   /** The verified chain over all records. */
@@ -97,6 +105,22 @@ export class RecordStore {
       }
       this.#sql.exec("DELETE FROM candidates");
       this.#sql.exec("DELETE FROM genesis_draft");
+    });
+  }
+
+  /** Stores records that were in effect before the storage was set back. */
+  adopt(records: readonly PublishedRecord[], nowMs: number): void {
+    this.#storage.transactionSync(() => {
+      for (const published of records) {
+        this.#sql.exec(
+          "INSERT INTO records VALUES (?, ?, ?, ?, NULL)",
+          published.epoch,
+          JSON.stringify(published),
+          STAGES.recorded,
+          nowMs,
+        );
+      }
+      this.#sql.exec("DELETE FROM candidates");
     });
   }
 
