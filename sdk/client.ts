@@ -19,6 +19,8 @@ import type {
 } from "../shared/api/schemas.ts";
 import { uuidv7 } from "../shared/ids.ts";
 import { JsonReader } from "../shared/json/reader.ts";
+import type { WindowLimits } from "./limits.ts";
+import { fitting, NO_LIMITS, sizesOf, windowLimits } from "./limits.ts";
 
 export interface ClientOptions {
   /** Where the service is, without a path. */
@@ -43,14 +45,22 @@ export class ProblemError extends Error {
   readonly problem: Readonly<Record<string, unknown>>;
   /** Seconds after which the service asks to be tried again; null where it does not say. */
   readonly retryAfter: number | null;
+  /** What the sender's limits take in one window, as far as the answer says. */
+  readonly limits: WindowLimits;
 
-  constructor(status: number, problem: Readonly<Record<string, unknown>>, retryAfter: number | null = null) {
+  constructor(
+    status: number,
+    problem: Readonly<Record<string, unknown>>,
+    retryAfter: number | null = null,
+    limits: WindowLimits = NO_LIMITS,
+  ) {
     const detail = typeof problem.detail === "string" ? `: ${problem.detail}` : "";
     const pointer =
       typeof problem.pointer === "string" && problem.pointer !== "" ? ` (at ${problem.pointer})` : "";
     super(`${String(problem.title ?? `HTTP ${status}`)}${detail}${pointer}`);
     this.status = status;
     this.retryAfter = retryAfter;
+    this.limits = limits;
     this.type = String(problem.type ?? "about:blank");
     this.problem = problem;
   }
@@ -91,11 +101,7 @@ export class RunsealClient {
    *
    * @throws `ProblemError`
    */
-  async request(
-    method: string,
-    path: string,
-    options: { body?: string; contentType?: string; headers?: Readonly<Record<string, string>> } = {},
-  ): Promise<Response> {
+  async request(method: string, path: string, options: RequestOptions = {}): Promise<Response> {
     for (let attempt = 1; ; attempt++) {
       let response: Response;
       try {
@@ -124,13 +130,15 @@ export class RunsealClient {
         });
       }
       if (response.ok) return response;
-      if (RETRIED.has(response.status) && attempt < this.#attempts) {
+      const limits = windowLimits(response.headers);
+      const isHopeless = response.status === 429 && options.fits?.(limits) === false;
+      if (RETRIED.has(response.status) && attempt < this.#attempts && !isHopeless) {
         await response.body?.cancel();
         await pause(attempt, response.headers.get("retry-after"));
         continue;
       }
       const retryAfter = secondsOf(response.headers.get("retry-after"));
-      throw new ProblemError(response.status, await problemOf(response), retryAfter);
+      throw new ProblemError(response.status, await problemOf(response), retryAfter, limits);
     }
   }
 
@@ -161,7 +169,12 @@ export class RunsealClient {
     );
   }
 
-  /** Appends entries given as JSON texts: every number is committed with the digits that it has there. */
+  /**
+   * Appends entries given as JSON texts: every number is committed with the digits that it has there.
+   *
+   * @throws `ProblemError`; without another attempt where a limit takes fewer than these in one window: its `limits`
+   *   say how many, and the entries may be sent again in parts, if they have ids
+   */
   async appendTexts(
     principal: string,
     texts: readonly string[],
@@ -171,9 +184,11 @@ export class RunsealClient {
     if (options.atomic) query.set("atomic", "true");
     if (options.waitMirrored) query.set("wait", "mirrored");
     const suffix = query.size === 0 ? "" : `?${query}`;
+    const lines = texts.map(withId);
     const response = await this.request("POST", `${logPath(principal)}/entries${suffix}`, {
-      body: texts.map(withId).join("\n"),
+      body: lines.join("\n"),
       contentType: "application/x-ndjson",
+      fits: (limits) => fitting(sizesOf(lines), limits) === lines.length,
     });
     return (await response.json()) as Append;
   }
@@ -230,6 +245,14 @@ export class RunsealClient {
       if (value !== undefined) query.set(name, String(value));
     return this.request("GET", `${logPath(principal)}/export?${query}`);
   }
+}
+
+export interface RequestOptions {
+  readonly body?: string;
+  readonly contentType?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Whether the limits of a 429 take the request at all: one that never passes is not tried again. */
+  readonly fits?: (limits: WindowLimits) => boolean;
 }
 
 export interface Erasure {

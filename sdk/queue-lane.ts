@@ -7,6 +7,8 @@
  */
 import { uuidv7 } from "../shared/ids.ts";
 import { ProblemError } from "./client.ts";
+import type { WindowLimits } from "./limits.ts";
+import { fitting, NO_LIMITS } from "./limits.ts";
 
 export type LossReason = "queue_full" | "too_large" | "refused";
 
@@ -33,8 +35,8 @@ interface OpenLoss {
 type Item = QueuedEntry | OpenLoss;
 
 export interface LaneContext {
-  /** Sends entries as NDJSON; throws `ProblemError`. Answers one result an entry. */
-  readonly send: (texts: readonly string[]) => Promise<readonly SendResult[]>;
+  /** Sends entries as NDJSON; throws `ProblemError`. */
+  readonly send: (texts: readonly string[]) => Promise<SendAnswer>;
   readonly sleep: (ms: number) => Promise<void>;
   readonly now: () => number;
   readonly random: () => number;
@@ -48,6 +50,13 @@ export interface LaneContext {
   readonly settled: (entry: QueuedEntry, problem: unknown) => void;
   /** An attempt failed and will be made again. */
   readonly failed: (error: unknown, pauseMs: number) => void;
+}
+
+export interface SendAnswer {
+  /** One an entry. */
+  readonly results: readonly SendResult[];
+  /** Null where the answer says nothing of limits, also where there are some. */
+  readonly limits: WindowLimits | null;
 }
 
 export interface SendResult {
@@ -69,12 +78,17 @@ export class Lane {
   #stopped = false;
   /** Entries a batch, lowered where the service says that a batch is too large. */
   #batchEntries: number;
+  /** The same, lowered where a limit was reached, and raised again with each batch that passes. */
+  #share: number;
+  /** What can pass at all, as the service said last. */
+  #limits = NO_LIMITS;
   /** Sends what there is without waiting for more. */
   #hurry = false;
 
   constructor(context: LaneContext) {
     this.#context = context;
     this.#batchEntries = context.batchEntries;
+    this.#share = context.batchEntries;
   }
 
   /** Entries and losses that wait. */
@@ -127,19 +141,22 @@ export class Lane {
 
   async #run(): Promise<void> {
     for (let attempt = 0; this.#items.length > 0 && !this.#stopped; ) {
-      if (attempt === 0 && !this.#hurry && this.#items.length < this.#batchEntries)
+      if (attempt === 0 && !this.#hurry && this.#items.length < this.#mostEntries)
         await this.#context.sleep(this.#context.lingerMs);
       const batch = this.#batch();
       try {
         await this.#context.ready();
-        const results = await this.#context.send(batch.map(({ text }) => text));
+        const { results, limits } = await this.#context.send(batch.map(({ text }) => text));
         this.#take(batch, results);
+        this.#limits = limits ?? this.#limits;
+        this.#share = Math.min(this.#context.batchEntries, 2 * this.#share);
         attempt = 0;
       } catch (error) {
         if (this.#isAtFault(error, batch)) {
           attempt = 0;
           continue;
         }
+        this.#sendLess(error, batch);
         attempt += 1;
         const pause = this.#pause(error, attempt);
         this.#context.failed(error, pause);
@@ -148,19 +165,21 @@ export class Lane {
     }
   }
 
+  get #mostEntries(): number {
+    return Math.min(this.#batchEntries, this.#share, this.#limits.entries);
+  }
+
   /** The next entries, as many as one request takes; a loss among them is closed and becomes an entry. */
   #batch(): QueuedEntry[] {
     const batch: QueuedEntry[] = [];
+    const maxBytes = Math.min(this.#context.batchBytes, this.#limits.bytes);
     let bytes = 0;
     for (const [i, item] of this.#items.entries()) {
+      if (batch.length > 0 && batch.length >= this.#mostEntries) break;
       const entry = isLoss(item) ? this.#close(i, item) : item;
-      if (
-        batch.length > 0 &&
-        (batch.length >= this.#batchEntries || bytes + entry.size > this.#context.batchBytes)
-      )
-        break;
+      if (batch.length > 0 && bytes + entry.size > maxBytes) break;
       batch.push(entry);
-      bytes += entry.size;
+      bytes += entry.size + 1;
     }
     return batch;
   }
@@ -220,6 +239,17 @@ export class Lane {
     this.#take(batch, [{ error: error.problem }]);
     this.#batchEntries = this.#context.batchEntries;
     return true;
+  }
+
+  /**
+   * A limit has no room for the batch: no more at once than it takes in a window. Where that is as much, half: others
+   * may draw on it as well, and what is left then fits less and less.
+   */
+  #sendLess(error: unknown, batch: readonly QueuedEntry[]): void {
+    if (!(error instanceof ProblemError) || error.status !== 429) return;
+    this.#limits = error.limits;
+    const sizes = batch.map(({ size }) => size);
+    if (fitting(sizes, error.limits) === batch.length) this.#share = Math.ceil(batch.length / 2);
   }
 
   /** At least what the service asks for; without that, twice as long each time. A part by chance, so that clients spread. */

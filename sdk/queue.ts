@@ -14,9 +14,10 @@
  */
 import type { Append, ClientOptions, Entry } from "./client.ts";
 import { logPath, ProblemError, RunsealClient, withId } from "./client.ts";
+import { windowLimits } from "./limits.ts";
 import type { Gap, QueueJournal } from "./queue-journal.ts";
 import { QueueMarker } from "./queue-journal.ts";
-import type { LaneContext, QueuedEntry, SendResult } from "./queue-lane.ts";
+import type { LaneContext, QueuedEntry, SendAnswer, SendResult } from "./queue-lane.ts";
 import { Lane } from "./queue-lane.ts";
 
 export interface QueueOptions extends Omit<ClientOptions, "attempts"> {
@@ -173,19 +174,20 @@ export class EntryQueue {
     };
   }
 
-  async #send(principal: string, texts: readonly string[]): Promise<readonly SendResult[]> {
+  async #send(principal: string, texts: readonly string[]): Promise<SendAnswer> {
     try {
       const response = await this.#client.request("POST", `${logPath(principal)}/entries`, {
         body: texts.join("\n"),
         contentType: "application/x-ndjson",
       });
-      return resultsOf((await response.json()) as Pick<Append, "results">);
+      const results = resultsOf((await response.json()) as Pick<Append, "results">);
+      return { results, limits: windowLimits(response.headers) };
     } catch (error) {
       // All refused: the reason of each is in the document.
       if (!(error instanceof ProblemError) || !Array.isArray(error.problem.results)) throw error;
       const results = resultsOf(error.problem as Pick<Append, "results">);
       if (results.length !== texts.length) throw error;
-      return results;
+      return { results, limits: null };
     }
   }
 

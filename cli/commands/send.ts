@@ -6,6 +6,7 @@
 
 import type { Append } from "../../sdk/client.ts";
 import { ProblemError, withId } from "../../sdk/client.ts";
+import { fitting, sizesOf } from "../../sdk/limits.ts";
 import { MAX_BATCH_BYTES, MAX_BATCH_ENTRIES } from "../../shared/entry/limits.ts";
 import { RunsealError } from "../../shared/errors.ts";
 import type { Command, Invocation } from "../command.ts";
@@ -43,18 +44,26 @@ export async function sendTexts(
   const sent: Sent = { stored: 0, seen: 0, refused: 0, head: null };
   let batch: string[] = [];
   let bytes = 0;
+  let most = BATCH;
   const flush = async (): Promise<void> => {
-    if (batch.length === 0) return;
-    const results = await appendOrRefusals(client, principal, batch, sent);
-    for (const result of results) {
-      if (result.error !== undefined) sent.refused += 1;
-      else if (result.status === "seen") sent.seen += 1;
-      else sent.stored += 1;
-      receipt(result);
+    for (let at = 0; at < batch.length; ) {
+      const part = batch.slice(at, at + most);
+      const results = await appendOrRefusals(client, principal, part, sent);
+      if (typeof results === "number") {
+        most = results;
+        continue;
+      }
+      for (const result of results) {
+        if (result.error !== undefined) sent.refused += 1;
+        else if (result.status === "seen") sent.seen += 1;
+        else sent.stored += 1;
+        receipt({ ...result, index: at + result.index });
+      }
+      at += part.length;
+      invocation.note(
+        `sent ${sent.stored + sent.seen} entries${sent.refused > 0 ? `, ${sent.refused} refused` : ""}`,
+      );
     }
-    invocation.note(
-      `sent ${sent.stored + sent.seen} entries${sent.refused > 0 ? `, ${sent.refused} refused` : ""}`,
-    );
     batch = [];
     bytes = 0;
   };
@@ -69,19 +78,23 @@ export async function sendTexts(
   return sent;
 }
 
+/** What became of each entry; how many may be sent at once where a limit never takes as many as these. */
 async function appendOrRefusals(
   client: ReturnType<typeof clientOf>,
   principal: string,
   batch: readonly string[],
   sent: Sent,
-): Promise<Append["results"]> {
+): Promise<Append["results"] | number> {
   try {
     const answer = await client.appendTexts(principal, batch);
     sent.head = answer.head;
     return answer.results;
   } catch (error) {
-    const results = error instanceof ProblemError ? error.problem.results : undefined;
+    if (!(error instanceof ProblemError)) throw error;
+    const { results } = error.problem;
     if (Array.isArray(results)) return results as Append["results"];
+    const most = fitting(sizesOf(batch), error.limits);
+    if (error.status === 429 && most < batch.length) return most;
     throw error;
   }
 }

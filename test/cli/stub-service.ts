@@ -32,7 +32,11 @@ export interface StubService {
 /** A service for each test of the file. */
 export function stubService(
   command: Command,
-  answer: (request: Seen) => { readonly status?: number; readonly body: unknown },
+  answer: (request: Seen) => {
+    readonly status?: number;
+    readonly headers?: Readonly<Record<string, string>>;
+    readonly body: unknown;
+  },
 ): StubService {
   let server: Server;
   let url = "";
@@ -48,8 +52,8 @@ export function stubService(
         const key = request.headers["idempotency-key"] as string | undefined;
         const one = { method: request.method ?? "", url: request.url ?? "", body, key };
         seen.push(one);
-        const { status = 200, body: answered } = answer(one);
-        response.writeHead(status, { "content-type": "application/json" });
+        const { status = 200, headers = {}, body: answered } = answer(one);
+        response.writeHead(status, { "content-type": "application/json", ...headers });
         response.end(JSON.stringify(answered));
       });
     });

@@ -20,6 +20,12 @@ export interface StoredEntry {
   readonly action: Readonly<Record<string, unknown>>;
 }
 
+/** A limit as docs/limits.md has it; `told` is whether answers name it. */
+export interface Limit {
+  readonly entries: number;
+  readonly told: boolean;
+}
+
 const json = (status: number, body: unknown, headers: Record<string, string> = {}) =>
   new Response(JSON.stringify(body), { status, headers });
 
@@ -30,6 +36,27 @@ export class FakeService {
   /** What happens to the next request; `none` when it gives none. */
   faults: () => Fault = () => "none";
 
+  #limit: Limit | null = null;
+  /** Entries that pass in this window. */
+  #left = Infinity;
+
+  /** Limits each window; one ends where the sender pauses for as long as a 429 asks. */
+  limit(limit: Limit | null): (ms: number) => Promise<void> {
+    this.#limit = limit;
+    this.#left = limit?.entries ?? Infinity;
+    return (ms) => {
+      if (ms >= 3000) this.#left = limit?.entries ?? Infinity;
+      return new Promise((resolve) => setImmediate(resolve));
+    };
+  }
+
+  get #policy(): Record<string, string> {
+    if (this.#limit?.told !== true) return {};
+    return {
+      "ratelimit-policy": `"day";q=1000000;w=86400;qu="content-bytes", "minute";q=${this.#limit.entries};w=60;qu="entries"`,
+    };
+  }
+
   readonly fetch: typeof fetch = async (input, init) => {
     const principal = decodeURIComponent(/principals\/([^/]+)\/entries/.exec(String(input))?.[1] ?? "");
     const lines = String(init?.body).split("\n");
@@ -39,11 +66,15 @@ export class FakeService {
     if (fault === "503") return json(503, { title: "away" }, { "retry-after": "2" });
     if (fault === "429") return json(429, { title: "slow down" }, { "retry-after": "3" });
     if (fault === "413 over 2" && lines.length > 2) return json(413, { title: "too large" });
+    if (lines.length > this.#left)
+      return json(429, { title: "slow down" }, { "retry-after": "3", ...this.#policy });
+    const before = this.log(principal).length;
     const results = lines.map((line, index) => this.#store(principal, line, index));
+    this.#left -= this.log(principal).length - before;
     if (fault === "no answer, stored") throw new TypeError("fetch failed");
     if (fault === "torn answer") return new Response('{"results": [{"ind', { status: 201 });
     if (results.every(({ error }) => error !== undefined)) return json(422, { title: "refused", results });
-    return json(results.some(({ error }) => error !== undefined) ? 207 : 201, { results });
+    return json(results.some(({ error }) => error !== undefined) ? 207 : 201, { results }, this.#policy);
   };
 
   #store(principal: string, line: string, index: number): { index: number; error?: object } {

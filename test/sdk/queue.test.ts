@@ -99,11 +99,12 @@ describe("a queue", () => {
         }),
         fc.array(fc.constantFrom(...faults), { maxLength: 30 }),
         fc.integer({ min: 1, max: 12 }),
-        async (adds, plan, maxEntries) => {
+        fc.option(fc.record({ entries: fc.integer({ min: 1, max: 6 }), told: fc.boolean() })),
+        async (adds, plan, maxEntries, limit) => {
           const service = new FakeService();
           const left = [...plan];
           service.faults = () => left.shift() ?? "none";
-          const queue = await open(service, { maxEntries, batchEntries: 5 });
+          const queue = await open(service, { maxEntries, batchEntries: 5, sleep: service.limit(limit) });
           const expected: Record<string, string[]> = { a: [], b: [] };
           const lost: Record<string, number> = { a: 0, b: 0 };
           for (const [n, { principal, bad, wait }] of adds.entries()) {
@@ -196,6 +197,26 @@ describe("a queue", () => {
     expect(retried).toEqual(taken.slice(1));
     expect(service.log("a").length).toBe(1);
   });
+
+  it.each([
+    ["told", true],
+    ["not told", false],
+  ])(
+    "sends less at once where a limit that is %s takes no more, and more again later",
+    async (_how, told) => {
+      const service = new FakeService();
+      const queue = await open(service, { batchEntries: 32, sleep: service.limit({ entries: 10, told }) });
+      for (let n = 0; n < 40; n++) queue.add("a", entry(n));
+      await queue.flush();
+      expect(chunks(service, "a").map(Number)).toEqual(Array.from({ length: 40 }, (_, n) => n));
+      // Where it is told, one batch is too large: the first, before anything is known of the limit.
+      if (told) expect([service.requests[0], Math.max(...service.requests.slice(1))]).toEqual([32, 10]);
+      service.limit(null);
+      for (let n = 0; n < 80; n++) queue.add("a", entry(n));
+      await queue.close();
+      expect(service.requests.at(-2)).toBe(32);
+    },
+  );
 
   it("spreads its attempts by chance, never to less than what was asked for", async () => {
     for (const [random, expected] of [
