@@ -104,10 +104,10 @@ export class Lane {
   /** Notes an entry that is not kept, at this place. */
   lose(reason: LossReason): void {
     const nowMs = this.#context.now();
-    const last = this.#items.at(-1);
-    if (last !== undefined && isLoss(last) && last.reason === reason) {
-      last.count += 1;
-      last.lastMs = nowMs;
+    const open = this.#openLoss(reason);
+    if (open !== null) {
+      open.count += 1;
+      open.lastMs = nowMs;
     } else this.#add({ reason, count: 1, firstMs: nowMs, lastMs: nowMs });
     this.#start();
   }
@@ -122,6 +122,16 @@ export class Lane {
   /** Sends nothing more. */
   stop(): void {
     this.#stopped = true;
+  }
+
+  /** One loss a reason between two entries, however the reasons take turns: more would be memory without a bound. */
+  #openLoss(reason: LossReason): OpenLoss | null {
+    for (let i = this.#items.length - 1; i >= 0; i--) {
+      const item = this.#items[i];
+      if (item === undefined || !isLoss(item)) return null;
+      if (item.reason === reason) return item;
+    }
+    return null;
   }
 
   #add(item: Item): void {
@@ -174,8 +184,11 @@ export class Lane {
     const batch: QueuedEntry[] = [];
     const maxBytes = Math.min(this.#context.batchBytes, this.#limits.bytes);
     let bytes = 0;
+    let isBehindSent = false;
     for (const [i, item] of this.#items.entries()) {
-      if (batch.length > 0 && batch.length >= this.#mostEntries) break;
+      // Behind a loss that was sent already, and whose answer is awaited, it goes on growing: attempts make no further ones.
+      if (batch.length > 0 && (batch.length >= this.#mostEntries || (isLoss(item) && isBehindSent))) break;
+      isBehindSent = !isLoss(item) && item.own === "loss";
       const entry = isLoss(item) ? this.#close(i, item) : item;
       if (batch.length > 0 && bytes + entry.size > maxBytes) break;
       batch.push(entry);

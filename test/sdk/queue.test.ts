@@ -151,6 +151,30 @@ describe("a queue", () => {
     expect(queue.stats).toMatchObject({ accepted: 3, stored: 3, dropped: 3, declared: 1 });
   });
 
+  it("is bounded whatever is dropped and why, however often it is sent, and declares each reason's count", async () => {
+    const service = new FakeService();
+    service.faults = () => "503";
+    const huge = JSON.stringify({ kind: "message.delta", action: { chunk: "x".repeat(1_400_000) } });
+    const fill = async (queue: EntryQueue) => {
+      for (let n = 0; n < 60; n++) {
+        queue.add("a", n % 3 === 0 ? huge : entry(n));
+        if (n % 10 === 9) await new Promise((resolve) => setImmediate(resolve));
+      }
+    };
+    const stuck = await open(service, { maxEntries: 4 });
+    await fill(stuck);
+    // What waits: four entries, and behind each at most a loss of either reason that was sent, and one that was not.
+    expect((await stuck.close({ timeoutMs: 1 })).unsent).toBeLessThanOrEqual(4 + 2 * 2 * 2);
+    const queue = await open(service, { maxEntries: 4 });
+    await fill(queue);
+    service.faults = () => "none";
+    await queue.close();
+    const lost = (reason: string) =>
+      declaredIn(service.log("a").filter(({ action }) => action.reason === reason));
+    expect(queue.stats).toMatchObject({ stored: 4, dropped: 56 });
+    expect([lost("too_large"), lost("queue_full")]).toEqual([20, 36]);
+  });
+
   it("is bounded in size as well, and drops an entry that no request takes", async () => {
     const service = new FakeService();
     const queue = await open(service, { maxBytes: 500 });
