@@ -62,6 +62,7 @@ describe("an act", () => {
     const first = await admit("keyed", body, "", tenant.key, headers);
     const again = await admit("keyed", body, "", tenant.key, headers);
     expect([first.status, again.status, again.text]).toEqual([201, 201, first.text]);
+    expect([first, again].map((one) => one.headers.get("idempotency-replayed"))).toEqual([null, "true"]);
     const appended = await call(tenant.key, "POST", "/v1/principals/keyed/entries", body, headers);
     expect([appended.status, appended.headers.get("idempotency-replayed")]).toEqual([201, null]);
   });

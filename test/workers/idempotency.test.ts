@@ -74,6 +74,7 @@ describe("the same key and the same request", () => {
     expect([first.status, problemOf(first)]).toEqual([409, "conflict"]);
     const again = await send("refused", other, "k");
     expect(again.body.results).toEqual(first.body.results);
+    expect([first, again].map(({ headers }) => headers.get("idempotency-replayed"))).toEqual([null, "true"]);
     expect(problemOf(await send("refused", entry(), "k"))).toBe("idempotency-mismatch");
   });
 

@@ -51,9 +51,7 @@ export interface AppendResult {
   readonly head: HeadView;
   /** Whether the request had an Idempotency-Key: every answer to it is then made of this very result. */
   readonly kept: boolean;
-  /** Whether it was answered before. */
-  readonly replayed: boolean;
-  /** Headers that say what is left of the caller's limits; none where it has none. */
+  /** What is left of the caller's limits, where it has some, and whether the request was answered before. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
@@ -198,7 +196,8 @@ async function appendAt(
     const problem = refusal(outcome);
     throw outcome.epoch !== undefined ? new EpochMoved(outcome.epoch, problem) : problem;
   }
-  return { ...resultOf(log, caller, sent, note, ids, outcome), headers: charge?.headers ?? {} };
+  const result = resultOf(log, caller, sent, note, ids, outcome);
+  return { ...result, headers: { ...charge?.headers, ...result.headers } };
 }
 
 /** What does not count against a limit, because nothing new is stored for it. */
@@ -231,13 +230,10 @@ function resultOf(
     results.push(outcomeItem(indexes[i] ?? 0, id, outcome, caller));
   });
   const answer = sorted(results);
-  if (answer.every((item) => item.error !== undefined)) throw refuseAll(answer, single, sent.atomic);
-  return {
-    log,
-    results: answer,
-    head,
-    kept: kept !== undefined,
-    replayed: kept?.replayed === true,
-    headers: {},
-  };
+  const headers: Record<string, string> = kept?.replayed === true ? { "idempotency-replayed": "true" } : {};
+  if (answer.every((item) => item.error !== undefined)) {
+    const { code, options } = refuseAll(answer, single, sent.atomic);
+    throw new Problem(code, { ...options, headers });
+  }
+  return { log, results: answer, head, kept: kept !== undefined, headers };
 }

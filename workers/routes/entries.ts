@@ -76,7 +76,7 @@ const appendEntries = tenantRoute(
     return json(
       { results, head: headOut(head), mirrored_size: head.mirroredSize },
       statusOf(result.results),
-      result.replayed ? { ...result.headers, "idempotency-replayed": "true" } : result.headers,
+      result.headers,
     );
   },
 );
