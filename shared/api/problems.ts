@@ -209,12 +209,12 @@ export const PROBLEMS = {
   "rate-limited": problem(
     429,
     "Too many entries in this minute",
-    "Nothing of the request was stored. Send it again after the time that Retry-After names; `RateLimit` says what is left.",
+    "This attempt stored nothing. Send it again after the time that Retry-After names: what an attempt before stored gets its receipts then. `RateLimit` says what is left.",
   ),
   "quota-exceeded": problem(
     429,
     "A quota is used up",
-    "Nothing of the request was stored. `detail` names the quota: bytes a day, or principals. docs/limits.md says who can raise it.",
+    "This attempt stored nothing; what was stored before stays. `detail` names the quota: bytes a day, or principals. docs/limits.md says who can raise it.",
   ),
   "idempotency-full": problem(
     503,

@@ -140,6 +140,26 @@ describe("entries a minute", () => {
     expect(await sizeOf()).toBe(4);
   });
 
+  it("that are used up stop no answer to an Idempotency-Key, and the log is asked for it only then", async () => {
+    await limit({ entries_per_minute: 4 });
+    const key = await keyWith();
+    const asked = vi.spyOn(PrincipalLog.prototype, "recall");
+    const body = entries(3).map(({ id: _id, ...nameless }) => nameless);
+    const send = (sent: unknown, name: string) => append(key, sent, "agent", { "idempotency-key": name });
+    const first = await send(body, "k");
+    expect([first.status, asked.mock.calls.length]).toEqual([201, 0]);
+    // With one left, and with none: in this isolate that is known before a request is read.
+    for (let i = 0; i < 3; i++) {
+      const again = await send(body, "k");
+      expect([again.status, again.text]).toEqual([201, first.text]);
+      expect(again.headers.get("idempotency-replayed")).toBe("true");
+      expect(problemOf(await send(body, "other"))).toBe("rate-limited");
+      expect(problemOf(await send(entries(2), "k"))).toBe("idempotency-mismatch");
+      if (i === 0) expect((await append(key, entry())).status).toBe(201);
+    }
+    expect(await sizeOf()).toBe(4);
+  });
+
   it("what a log refused for a passing reason does not count", async () => {
     await limit({ entries_per_minute: 3 });
     const key = await keyWith();

@@ -73,7 +73,22 @@ class EpochMoved extends Error {
 
 /** Appends what was sent. Throws the problem where nothing of it is stored. */
 export async function append(env: Env, caller: Caller, name: string, sent: Sent): Promise<AppendResult> {
-  refuseExhausted(caller);
+  try {
+    refuseExhausted(caller);
+    return await appendWithinLimits(env, caller, name, sent);
+  } catch (error) {
+    // What was answered before needs no room. Only now is it asked for: a request that has room costs no call more.
+    const known = isOverLimit(error) ? await answeredBefore(env, caller, name, sent) : null;
+    if (known === null) throw error;
+    return known;
+  }
+}
+
+function isOverLimit(error: unknown): boolean {
+  return error instanceof Problem && (error.code === "rate-limited" || error.code === "quota-exceeded");
+}
+
+async function appendWithinLimits(env: Env, caller: Caller, name: string, sent: Sent): Promise<AppendResult> {
   let extensions: Extensions | null = null;
   for (let check = 1, epoch = 0; ; ) {
     try {
@@ -145,6 +160,9 @@ interface Note {
   readonly single: boolean;
 }
 
+/** For an answer that brings its own. */
+const NO_NOTE: Note = { refused: [], indexes: [], single: false };
+
 async function appendAt(
   env: Env,
   caller: Caller,
@@ -166,9 +184,8 @@ async function appendAt(
   const idempotency =
     sent.idempotency === null ? undefined : { ...sent.idempotency, note: JSON.stringify(note) };
   if (accepted.length === 0 || (sent.atomic && refused.length > 0)) {
-    const log = idempotency === undefined ? null : await findLogForAppend(env, caller, name);
-    const known = log === null || !idempotency ? null : await recall(log, idempotency);
-    if (log !== null && known !== null) return resultOf(log, caller, sent, note, [], known);
+    const known = await answeredBefore(env, caller, name, sent);
+    if (known !== null) return known;
     const notStored = accepted.map(({ index, entry }) =>
       outcomeItem(index, entry.id, { status: "not-stored" }, caller),
     );
@@ -208,11 +225,20 @@ function unstored(need: Amount, outcome: AppendOutcome): Amount {
   return { entries: need.entries - stored, bytes: stored === 0 ? need.bytes : 0 };
 }
 
-/** What a request that can't be stored now was answered when it could be. */
-async function recall(log: OpenLog, idempotency: IdempotentRequest): Promise<Appended | null> {
-  const outcome = await log.stub.recall(log.identity, log.epoch, idempotency);
-  if (outcome === null || outcome.ok) return outcome;
-  throw refusal(outcome);
+/** What a request that can't be stored now was answered when it could be; null where it has no Idempotency-Key, too. */
+async function answeredBefore(
+  env: Env,
+  caller: Caller,
+  name: string,
+  sent: Sent,
+): Promise<AppendResult | null> {
+  if (sent.idempotency === null) return null;
+  const log = await findLogForAppend(env, caller, name);
+  const request = { ...sent.idempotency, note: "" };
+  const outcome = log === null ? null : await log.stub.recall(log.identity, log.epoch, request);
+  if (log === null || outcome === null) return null;
+  if (!outcome.ok) throw refusal(outcome);
+  return resultOf(log, caller, sent, NO_NOTE, [], outcome);
 }
 
 function resultOf(
