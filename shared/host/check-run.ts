@@ -10,7 +10,7 @@ import type { JsonValue } from "../json/value.ts";
 import { JsonNumber, jsonText, parseJsonValue } from "../json/value.ts";
 import { isTime, parseTime } from "../time.ts";
 import type { CallOutcome, HostCall } from "./run-fold.ts";
-import { callsText, HostCallFold } from "./run-fold.ts";
+import { CALL_OUTCOMES, callsText, HostCallFold } from "./run-fold.ts";
 
 /** What is wrong with a `host.run` entry, as a member of its `calls`. */
 export interface RunMismatch {
@@ -69,7 +69,10 @@ export function callOfEntry(entry: EntryView): HostCall | Missing | "not-a-call"
   return { class: entry.kind, fields, outcome, detail, at: entry.occurred_at ?? entry.recorded_at };
 }
 
-/** Whether the entry contradicts itself: no calls at all, a tally that does not add up, times the wrong way round. */
+/**
+ * Whether the entry contradicts itself: no calls at all, a part that is not there, a tally that does not add up or has a
+ * line of no call, times the wrong way round.
+ */
 export function checkRunAlone(entry: EntryView): RunCheck {
   const calls = callsOf(entry);
   if (typeof calls === "string") return { verdict: "not-checkable", why: calls, seq: entry.seq };
@@ -83,19 +86,35 @@ export function checkRunAlone(entry: EntryView): RunCheck {
   if (first === undefined)
     mismatches.push({ member: "first_at", detail: "the first call's time is not there" });
   if (last === undefined) mismatches.push({ member: "last_at", detail: "the last call's time is not there" });
-  const tally = calls.get("tally");
-  if (!Array.isArray(tally)) mismatches.push({ member: "tally", detail: "the tally is not there" });
-  else {
-    const names = new Set(tally.map((line) => (line instanceof Map ? nameOf(line) : "")));
-    const sum = tally.reduce<bigint>(
-      (total, line) => total + (line instanceof Map ? (wholeOf(line.get("count")) ?? 0n) : 0n),
-      0n,
-    );
-    if (sum !== count) mismatches.push({ member: "tally", detail: "the tally does not add up to the count" });
-    if (names.size !== tally.length)
-      mismatches.push({ member: "tally", detail: "the tally has two lines for one class and outcome" });
-  }
+  if (first !== undefined && last !== undefined && last < first)
+    mismatches.push({ member: "last_at", detail: "the last call was before the first one" });
+  for (const detail of tallyMismatches(calls.get("tally"), count))
+    mismatches.push({ member: "tally", detail });
   return mismatches.length === 0 ? { verdict: "matches" } : { verdict: "differs", mismatches };
+}
+
+function tallyMismatches(tally: JsonValue | undefined, count: bigint | undefined): string[] {
+  if (!Array.isArray(tally)) return ["the tally is not there"];
+  const details: string[] = [];
+  const names = new Set<string>();
+  let sum = 0n;
+  let isOfCalls = true;
+  for (const line of tally) {
+    const calls = line instanceof Map ? (wholeOf(line.get("count")) ?? 0n) : 0n;
+    if (line instanceof Map) names.add(nameOf(line));
+    if (!isOfClass(line) || calls === 0n) isOfCalls = false;
+    sum += calls;
+  }
+  if (sum !== count) details.push("the tally does not add up to the count");
+  if (!isOfCalls) details.push("the tally has a line of no call, or of no class and outcome");
+  else if (names.size !== tally.length) details.push("the tally has two lines for one class and outcome");
+  return details;
+}
+
+function isOfClass(line: JsonValue): boolean {
+  if (!(line instanceof Map)) return false;
+  const outcome = line.get("outcome");
+  return typeof line.get("class") === "string" && CALL_OUTCOMES.some((one) => one === outcome);
 }
 
 /**

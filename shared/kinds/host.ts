@@ -6,7 +6,6 @@
  */
 import { z } from "zod";
 import {
-  COUNT,
   type FieldTable,
   HASH,
   hash,
@@ -17,6 +16,7 @@ import {
   maybe,
   oneOf,
   optional,
+  POSITIVE,
   required,
   TIME,
   text,
@@ -51,11 +51,11 @@ export const CODE_KINDS = kinds("code", {
   },
 });
 
-/** Calls that were folded into one entry, or lost. */
+/** Calls that were folded into one entry, or lost: at least one, or there is nothing to write down. */
 const calls = typed(
   "object",
   z.strictObject({
-    count: COUNT,
+    count: POSITIVE,
     first_at: maybe(TIME),
     last_at: maybe(TIME),
     fold: maybe(HASH),
@@ -64,7 +64,7 @@ const calls = typed(
         z.strictObject({
           class: LABEL,
           outcome: z.enum(["ok", "failed", "denied"]),
-          count: COUNT,
+          count: POSITIVE,
           first: z.unknown().optional(),
           first_detail: maybe(z.string()),
         }),
@@ -105,11 +105,11 @@ export const HOST_KINDS = kinds("host calls", {
   "host.run": hostCall("Many calls of the same sort, folded into one entry.", {
     calls: required(
       calls,
-      "count, first_at, last_at, fold (SHA-256 over the calls), tally of class, outcome and count",
+      "count from 1, first_at, last_at, fold (SHA-256 over the calls), tally of class, outcome and count",
     ),
   }),
   "host.loss": hostCall("Calls or entries that were not recorded one by one: their loss is on record.", {
-    calls: required(calls, "how many, and what is known of them"),
+    calls: required(calls, "how many, at least one, and what is known of them"),
     reason: required(label, "why: queue_full, ..."),
   }),
   "host.gap": hostCall("A stretch of time that may lack entries: the host did not end cleanly.", {

@@ -180,9 +180,17 @@ describe("a run, computed again from the calls on record", () => {
 describe("a run by itself", () => {
   const alone = (change: Record<string, unknown>) => {
     const calls = { ...(JSON.parse(folded(CALLS)) as object), ...change };
-    const check = checkRunAlone(logOf(CALLS, JSON.stringify(calls)).run);
+    // As a log may hold it that took what our ingest refuses.
+    const action = new Map([["calls", { text: JSON.stringify(calls) }]]);
+    const check = checkRunAlone({ ...logOf(CALLS).run, action });
     return check.verdict === "differs" ? check.mismatches.map(({ member }) => member) : check.verdict;
   };
+
+  it("contradicts itself where its last call was before the first, and not where both were at once", () => {
+    const [at, before] = ["2026-10-01T09:00:00.000000002Z", "2026-10-01T10:00:00.000000001+01:00"];
+    expect(alone({ first_at: at, last_at: before })).toEqual(["last_at"]);
+    expect(alone({ first_at: at, last_at: at })).toBe("matches");
+  });
 
   it("contradicts itself where its tally does not add up, or a part is not there", () => {
     const line = { class: "file.read", outcome: "ok", count: 2 };
@@ -190,6 +198,18 @@ describe("a run by itself", () => {
     expect(alone({ count: 5 })).toEqual(["tally"]);
     expect(alone({ count: 0, tally: [] })).toEqual(["count"]);
     expect(alone({ tally: [line, line] })).toEqual(["tally"]);
+    const all = { ...line, count: 4 };
+    for (const other of [
+      { ...line, class: "net.bind", count: 0 },
+      { class: "net.bind", outcome: "ok" },
+    ])
+      expect(alone({ tally: [all, other] })).toEqual(["tally"]);
+    for (const nothing of [
+      { ...all, outcome: "maybe" },
+      { ...all, class: null },
+    ])
+      expect(alone({ tally: [nothing] })).toEqual(["tally"]);
+    expect(alone({ tally: [all, "no line"] })).toEqual(["tally"]);
     expect(alone({ tally: undefined })).toEqual(["tally"]);
     expect(alone({ fold: null, first_at: undefined, last_at: null })).toEqual([
       "fold",

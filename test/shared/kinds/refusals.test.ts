@@ -186,6 +186,18 @@ describe("validateEntrySections", () => {
       "invalid-field /action/calls/tally/0/outcome",
     ],
     [
+      "a line of no calls in a tally",
+      "host.run",
+      { action: { calls: { count: 1, tally: [{ class: "c", outcome: "ok", count: 0 }] } } },
+      "invalid-field /action/calls/tally/0/count",
+    ],
+    [
+      "a loss of nothing",
+      "host.loss",
+      { action: { calls: { count: 0 }, reason: "queue_full" } },
+      "invalid-field /action/calls/count",
+    ],
+    [
       "a reference to no entry",
       "approval.granted",
       { action: { approval_id: "a", request_entry: { seq: 0, hash: H } } },
