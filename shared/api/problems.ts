@@ -21,7 +21,7 @@ export const PROBLEMS = {
   "invalid-request": problem(
     400,
     "The request is not as the contract demands",
-    "Mend the member or parameter that `pointer` names.",
+    "Mend the member or parameter that `pointer` names, or send the body whole where it broke off.",
   ),
   "json-syntax": problem(
     400,

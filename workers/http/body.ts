@@ -16,7 +16,7 @@ export async function readBody(request: Request, limit: number): Promise<Uint8Ar
   let length = 0;
   const reader: ReadableStreamDefaultReader<Uint8Array> = request.body.getReader();
   for (;;) {
-    const { done, value } = await reader.read();
+    const { done, value } = await reader.read().catch(unreadable);
     if (done) break;
     length += value.length;
     if (length > limit) {
@@ -38,9 +38,21 @@ export async function readBody(request: Request, limit: number): Promise<Uint8Ar
 }
 
 async function wholeBody(request: Request, limit: number): Promise<Uint8Array> {
-  const bytes = new Uint8Array(await request.arrayBuffer());
+  const bytes = new Uint8Array(await request.arrayBuffer().catch(unreadable));
   if (bytes.length > limit) throw tooLarge(limit);
   return bytes;
+}
+
+/**
+ * Throws what reading a body failed with. Where the connection is what was lost, the sender's is meant: it broke off,
+ * or its chunks are malformed. That is its own affair, and no part of the service is away.
+ */
+export function unreadable(error: unknown): never {
+  if (!(error instanceof Error) || !error.message.startsWith("Network connection lost")) throw error;
+  throw new Problem("invalid-request", {
+    pointer: "",
+    detail: "the body broke off, or its chunks are malformed",
+  });
 }
 
 function tooLarge(limit: number): Problem {

@@ -4,6 +4,7 @@
  * @module
  */
 import { MAX_LINE_CHARS } from "../../shared/bundle/format.ts";
+import { unreadable } from "./body.ts";
 import { Problem } from "./problem.ts";
 
 /** The body's lines without their line feeds. Throws a 413 problem beyond the limit, 400 for bad UTF-8. */
@@ -16,7 +17,7 @@ export async function* lines(request: Request, limit: number): AsyncGenerator<st
   let parts: string[] = [];
   let chars = 0;
   for (;;) {
-    const { done, value } = await reader.read();
+    const { done, value } = await reader.read().catch(unreadable);
     bytes += value?.length ?? 0;
     if (bytes > limit || chars > MAX_LINE_CHARS) {
       await reader.cancel().catch(() => {});

@@ -1,4 +1,6 @@
+import { once } from "node:events";
 import { chmodSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { isRunning, killAll, processTree, waitFor } from "../../support/process-tree.ts";
@@ -136,6 +138,30 @@ describe("the embedded server", () => {
     }
     expect(works).toBe(true);
     expect(server.output()).toContain("crashed unexpectedly");
+  });
+});
+
+describe("a body that does not arrive whole", () => {
+  it("is the sender's affair: 400, and no part of the service is said to be away", async () => {
+    const server = await startServerProcess();
+    const key = await createTenant(server);
+    const send = async (path: string, header: string, body: string, breaks: "off" | "its chunks") => {
+      const socket = connect(Number(new URL(server.url).port), "127.0.0.1");
+      socket.write(
+        `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\n${header}\r\n\r\n${body}`,
+      );
+      if (breaks === "off") socket.end();
+      const [answer] = (await once(socket.setEncoding("utf8"), "data")) as [string];
+      socket.destroy();
+      return answer.split("\r\n")[0];
+    };
+    const chunked = "Transfer-Encoding: chunked";
+    expect([
+      await send("/v1/principals/p/entries", chunked, "zz\r\n{}\r\n0\r\n\r\n", "its chunks"),
+      await send("/v1/principals/p/entries", "Content-Length: 100", '{"id":', "off"),
+      await send("/v1/verify", chunked, "10\r\nabc", "off"),
+    ]).toEqual(Array(3).fill("HTTP/1.1 400 Bad Request"));
+    expect(server.output()).not.toContain("unavailable");
   });
 });
 
