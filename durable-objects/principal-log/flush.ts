@@ -28,7 +28,7 @@ export type FlushOutcome =
   | { readonly ok: true }
   | { readonly ok: false; readonly reason: "failed" | "conflict"; readonly detail: string };
 
-export interface FlushContext {
+export interface IndexContext {
   readonly crypto: CryptoPort;
   readonly storage: LogStorage;
   readonly tree: TileTree;
@@ -40,6 +40,11 @@ export interface FlushContext {
   readonly logId: string;
   /** Called before D1 is filled again where it holds less than it once confirmed. What it throws ends the flush. */
   readonly fellBack: () => Promise<void>;
+}
+
+export interface FlushContext extends IndexContext {
+  /** The log's signed head when the flush began: goes to D1 with the chunk that ends with it. */
+  readonly head: { readonly size: number; readonly checkpoint: string };
 }
 
 const AT_OLD_VALUE = "l.log_id = ?2 AND l.last_seq = ?3 AND l.last_hash = ?4";
@@ -127,7 +132,7 @@ async function insertChunk(
   from: IndexedState,
   chunk: IndexChunk,
 ): Promise<Arrival | null | "elsewhere"> {
-  const { db, identity, logId } = context;
+  const { db, identity, logId, head } = context;
   const guarded = [logId, from.lastSeq, from.lastHash] as const;
   const results = await db.batch([
     db
@@ -151,9 +156,10 @@ async function insertChunk(
       .bind(chunk.hashes.length, ...guarded, identity.tenant),
     db
       .prepare(
-        "UPDATE logs SET last_seq = ?1, last_hash = ?5 WHERE log_id = ?2 AND last_seq = ?3 AND last_hash = ?4",
+        `UPDATE logs SET last_seq = ?1, last_hash = ?5, checkpoint = coalesce(?6, checkpoint)
+         WHERE log_id = ?2 AND last_seq = ?3 AND last_hash = ?4`,
       )
-      .bind(chunk.lastSeq, ...guarded, chunk.lastHash),
+      .bind(chunk.lastSeq, ...guarded, chunk.lastHash, chunk.lastSeq === head.size ? head.checkpoint : null),
   ]);
   if ((results[5]?.meta.changes ?? 0) === 0) return "elsewhere";
   if (results[2]?.meta.changes !== chunk.hashes.length) await compareRows(context, chunk, chunk.lastSeq);
@@ -185,7 +191,7 @@ async function compareRows(context: FlushContext, chunk: IndexChunk, upTo: numbe
  * @throws what D1 throws, and what `fellBack` does
  */
 export async function reconcile(
-  context: FlushContext,
+  context: IndexContext,
   size: number,
   confirmed: number,
 ): Promise<{ ok: true; state: IndexedState } | Extract<FlushOutcome, { ok: false }>> {
@@ -199,12 +205,12 @@ export async function reconcile(
   return { ok: false, reason: "conflict", detail };
 }
 
-function hashAt(context: FlushContext, seq: number): string {
+function hashAt(context: IndexContext, seq: number): string {
   return toHex(context.tree.leafHashes(seq - 1, seq));
 }
 
 /** D1's row of the log; a log that D1 does not know stands at 0. */
-export async function readIndexedState(context: Pick<FlushContext, "db" | "logId">): Promise<IndexedState> {
+export async function readIndexedState(context: Pick<IndexContext, "db" | "logId">): Promise<IndexedState> {
   const row = await context.db
     .prepare("SELECT last_seq, last_hash FROM logs WHERE log_id = ?1")
     .bind(context.logId)

@@ -22,7 +22,10 @@ const DELETE_SOME = [
  * @param logId hex
  */
 export async function emptyIndex(db: D1Database, logId: string): Promise<void> {
-  await db.prepare("UPDATE logs SET last_seq = 0, last_hash = ?1 WHERE log_id = ?1").bind(logId).run();
+  await db
+    .prepare("UPDATE logs SET last_seq = 0, last_hash = ?1, checkpoint = NULL WHERE log_id = ?1")
+    .bind(logId)
+    .run();
   for (const remove of DELETE_SOME) {
     for (;;) {
       const { meta } = await db.prepare(remove).bind(logId).run();

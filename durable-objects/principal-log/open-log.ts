@@ -4,7 +4,7 @@
  * @module
  */
 import { nativeCrypto } from "../../native/crypto.ts";
-import { fromHex } from "../../shared/bytes.ts";
+import { fromHex, toHex } from "../../shared/bytes.ts";
 import { computeLogId, formatOrigin, logPrefix } from "../../shared/entry/log-id.ts";
 import type { Env } from "../../workers/env.ts";
 import type { ArchiveContext } from "../content/archived-entries.ts";
@@ -13,9 +13,12 @@ import { ContentKeeper } from "../content/keeper.ts";
 import { LogReporter } from "../head-log/log-reporter.ts";
 import { Mirror } from "../tile-store/mirror-keeper.ts";
 import type { TileTree } from "../tile-store/tile-tree.ts";
+import type { IndexedHeadContext } from "./indexed-head.ts";
+import { checkIndexedHead, readIndexedHead } from "./indexed-head.ts";
 import { DirtyListing } from "./listing.ts";
 import { Outbox } from "./outbox.ts";
 import type { Recovery } from "./recovery.ts";
+import { registryOf } from "./recovery.ts";
 import type { LogStorage, Progress, StoredHead } from "./storage.ts";
 import type { LogIdentity, Unavailable } from "./types.ts";
 
@@ -69,6 +72,15 @@ export function openLog(identity: LogIdentity, parts: LogParts): OpenLog {
     // Said before anything is filled again: other logs may have lost rows in D1 that nobody looks at.
     fellBack: () => env.TENANT_DIRECTORY.getByName(identity.tenant).startRebuild(),
   });
+  const indexed: IndexedHeadContext = {
+    crypto,
+    tree,
+    origin,
+    db: env.DB,
+    logId: toHex(logId),
+    principal,
+    registry: () => registryOf(env, identity.tenant),
+  };
   return {
     identity,
     origin,
@@ -82,6 +94,14 @@ export function openLog(identity: LogIdentity, parts: LogParts): OpenLog {
       prunedSeq: () => storage.prunedSeq,
       stop: (detail, kind, checkpoint) => recovery.stop({ kind, detail, checkpoint }),
       refill: (checkpoint) => recovery.refill(checkpoint),
+      indexed: async () => {
+        const note = await readIndexedHead(indexed).catch((error: unknown) => {
+          // A log starts while D1 is away; one that was found to lack entries does not go on without them.
+          if (recovery.hasBegun) throw error;
+          return null;
+        });
+        return async (size) => (note === null ? null : checkIndexedHead(indexed, note, size));
+      },
       bucket,
       prefix,
       origin,

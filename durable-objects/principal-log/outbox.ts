@@ -16,7 +16,7 @@ import type { ArchiveContext } from "../content/archived-entries.ts";
 import { ArchivedEntries } from "../content/archived-entries.ts";
 import type { Arrival } from "../tenant-directory/index-state.ts";
 import type { TileTree } from "../tile-store/tile-tree.ts";
-import type { FlushContext, FlushOutcome } from "./flush.ts";
+import type { FlushOutcome, IndexContext } from "./flush.ts";
 import { flushToIndex, reconcile } from "./flush.ts";
 import { emptyIndex } from "./index-rows.ts";
 import type { LogStorage, Progress, StoredHead } from "./storage.ts";
@@ -189,19 +189,26 @@ export class Outbox {
 
   async #flush(isOver: (chunks: number) => boolean): Promise<FlushOutcome> {
     const { tree, logId, head, progress } = this.#context;
-    const size = head()?.size ?? 0;
+    const stored = head();
+    const size = stored?.size ?? 0;
     const flushed = progress().flushedSeq;
     this.#leftOff = false;
-    if (flushed >= size) return { ok: true };
+    if (stored === null || flushed >= size) return { ok: true };
     const hash = flushed === 0 ? logId : tree.leafHashes(flushed - 1, flushed);
     const from = { lastSeq: flushed, lastHash: toHex(hash) };
     const progressed = (seq: number, arrival: Arrival | null): void => this.#progressed(seq, arrival);
-    const outcome = await flushToIndex(this.#flushContext(), from, size, progressed, isOver);
+    const outcome = await flushToIndex(
+      { ...this.#flushContext(), head: stored },
+      from,
+      size,
+      progressed,
+      isOver,
+    );
     this.#leftOff = outcome.ok && progress().flushedSeq < size;
     return outcome;
   }
 
-  #flushContext(): FlushContext {
+  #flushContext(): IndexContext {
     const { storage, tree, archive, db, identity, logId, fellBack } = this.#context;
     const archived = new ArchivedEntries(archive);
     return { crypto: nativeCrypto, storage, tree, archived, db, identity, logId: toHex(logId), fellBack };

@@ -64,6 +64,12 @@ export class Recovery {
     this.#untold = this.#store.notices().length > 0;
   }
 
+  /** Whether a refill was begun, in this start or an earlier one, and is not through. */
+  get hasBegun(): boolean {
+    const head = this.#context.storage.head();
+    return head !== null && this.#refills.read(head.size) !== null;
+  }
+
   /** Whether the alarm has to go on with a refill. */
   get isRefilling(): boolean {
     return this.#refilling;
@@ -231,7 +237,8 @@ export function headRef(head: HeadEvidence | null): Readonly<Record<string, unkn
   return { size, root, ...(hash === undefined ? {} : { seq: size, hash }), checkpoint };
 }
 
-async function registryOf(env: Env, tenant: string): Promise<RegistryChain> {
+/** The tenant's registry, verified. Throws what the registry throws. */
+export async function registryOf(env: Env, tenant: string): Promise<RegistryChain> {
   const chain = new RegistryChain(nativeCrypto);
   const { records } = await env.KEY_REGISTRY.getByName(tenant).state();
   for (const record of records) chain.add(signedRecordOf(record));

@@ -6,7 +6,7 @@
  */
 import { TILE_WIDTH } from "../../shared/merkle/tiles.ts";
 import { logEvent } from "../../workers/log-event.ts";
-import type { MirrorContext } from "./mirror.ts";
+import type { MirrorContext, NoteCheck } from "./mirror.ts";
 import { archiveTiles, checkMirror, putCheckpoint } from "./mirror.ts";
 
 /** An object, so that a test can shorten it. */
@@ -37,6 +37,11 @@ export interface MirrorKeeperContext extends MirrorContext {
    * it can't. A log without it stops. Throws where that is to be tried again.
    */
   readonly refill?: (checkpoint: string) => Promise<string | null>;
+  /**
+   * The signed head that D1 holds, compared with a log of the size that is asked for; null where there is nothing to be
+   * learned from it. Throws where that is to be tried again.
+   */
+  readonly indexed?: () => Promise<(size: number) => Promise<NoteCheck | null>>;
 }
 
 export class Mirror {
@@ -93,14 +98,24 @@ export class Mirror {
   }
 
   async #compare(): Promise<void> {
-    const { head, progress, progressed, refill } = this.#context;
-    let check = await checkMirror(this.#context, head()?.size ?? 0);
+    const { head, progress, progressed, refill, indexed } = this.#context;
+    const size = (): number => head()?.size ?? 0;
+    // Both are asked at once.
+    const [found, ofIndex] = await Promise.all([checkMirror(this.#context, size()), indexed?.()]);
+    let check = found;
     let why: string | null = null;
     if (check.kind === "ahead" && refill !== undefined) {
       why = await refill(check.checkpoint);
-      if (why === null) check = await checkMirror(this.#context, head()?.size ?? 0);
+      if (why === null) check = await checkMirror(this.#context, size());
+    }
+    const agrees = check.kind === "none" || check.kind === "consistent";
+    let kept = agrees ? ((await ofIndex?.(size())) ?? null) : null;
+    if (kept?.kind === "ahead" && refill !== undefined) {
+      why = await refill(kept.checkpoint);
+      if (why === null) kept = (await ofIndex?.(size())) ?? null;
     }
     if (check.kind === "ahead" || check.kind === "fork") this.#stop(check.kind, check, why);
+    else if (kept?.kind === "ahead" || kept?.kind === "fork") this.#stop(kept.kind, kept, why, "D1");
     else {
       // What R2 holds is what counts: a put's answer may have been lost, or an older object restored.
       const mirroredSize = check.kind === "none" ? 0 : this.#covered(check);
@@ -156,12 +171,13 @@ export class Mirror {
     kind: "ahead" | "fork" | "object",
     mirrored: { readonly size: number; readonly checkpoint: string } | null,
     why: string | null = null,
+    holder: "the mirror" | "D1" = "the mirror",
   ): void {
     const size = mirrored?.size ?? 0;
     const lost = why === null ? "" : `, and it could not be filled again: ${why}`;
     const detail = {
-      ahead: `the mirror holds a head of ${size} entries, more than the log has: its storage was rewound${lost}`,
-      fork: `the mirror holds a head of ${size} entries that is not a head of this log`,
+      ahead: `${holder} holds a head of ${size} entries, more than the log has: its storage was rewound${lost}`,
+      fork: `${holder} holds a head of ${size} entries that is not a head of this log`,
       object: "the mirror holds another object where a tile or bundle of this log belongs",
     }[kind];
     this.#context.stop(detail, kind, mirrored?.checkpoint ?? null);

@@ -27,17 +27,15 @@ export interface MirrorContext {
   readonly origin: string;
 }
 
-/** How a mirrored head relates to the log. */
-export type MirrorCheck =
-  | { readonly kind: "none" }
-  | {
-      readonly kind: "consistent";
-      readonly size: number;
-      readonly checkpoint: string;
-      readonly etag: string;
-    }
-  | { readonly kind: "ahead"; readonly size: number; readonly checkpoint: string }
-  | { readonly kind: "fork"; readonly size: number; readonly checkpoint: string };
+/** How a head that somebody kept relates to the log. Its signatures are not looked at. */
+export interface NoteCheck {
+  readonly kind: "consistent" | "ahead" | "fork";
+  readonly size: number;
+  readonly checkpoint: string;
+}
+
+/** The same of the mirrored head. */
+export type MirrorCheck = { readonly kind: "none" } | (NoteCheck & { readonly etag: string });
 
 /** The root of the log's first `size` leaves. */
 export function rootAt(context: Pick<MirrorContext, "crypto" | "tree">, size: number): Uint8Array {
@@ -45,18 +43,25 @@ export function rootAt(context: Pick<MirrorContext, "crypto" | "tree">, size: nu
   return RightEdge.fromHashes(context.crypto, size, nodes).root();
 }
 
+/** Compares a checkpoint with the log, whose size is this. Throws a decoding `RunsealError` where it is none. */
+export function checkNote(
+  context: Pick<MirrorContext, "crypto" | "tree" | "origin">,
+  checkpoint: string,
+  size: number,
+): NoteCheck {
+  const kept = parseCheckpoint(checkpoint).checkpoint;
+  const about = { size: kept.size, checkpoint };
+  if (kept.origin !== context.origin) return { kind: "fork", ...about };
+  if (kept.size > size) return { kind: "ahead", ...about };
+  const same = equalBytes(rootAt(context, kept.size), kept.root);
+  return { kind: same ? "consistent" : "fork", ...about };
+}
+
 /** Reads the mirrored checkpoint and compares it with the log. Throws what R2 throws. */
 export async function checkMirror(context: MirrorContext, size: number): Promise<MirrorCheck> {
   const object = await context.bucket.get(`${context.prefix}/checkpoint`);
   if (object === null) return { kind: "none" };
-  const text = await object.text();
-  const mirrored = parseCheckpoint(text).checkpoint;
-  if (mirrored.origin !== context.origin) return { kind: "fork", size: mirrored.size, checkpoint: text };
-  if (mirrored.size > size) return { kind: "ahead", size: mirrored.size, checkpoint: text };
-  const same = equalBytes(rootAt(context, mirrored.size), mirrored.root);
-  return same
-    ? { kind: "consistent", size: mirrored.size, checkpoint: text, etag: object.etag }
-    : { kind: "fork", size: mirrored.size, checkpoint: text };
+  return { ...checkNote(context, await object.text(), size), etag: object.etag };
 }
 
 /** A put that creates and never replaces; an object that is there must hold the same bytes. */

@@ -1,0 +1,144 @@
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { INDEXED_HEAD } from "../../durable-objects/principal-log/indexed-head.ts";
+import { REFILL_LIMITS } from "../../durable-objects/principal-log/refill.ts";
+import { MIRROR_PACE } from "../../durable-objects/tile-store/mirror-keeper.ts";
+import type { TestTenant } from "../workers/support.ts";
+import { breakIndex, breakPuts } from "./faults.ts";
+import { copyLog } from "./log-copy.ts";
+import { entries, entry, newTenant, problemOf, resultsOf, TestLog } from "./support.ts";
+
+let tenant: TestTenant;
+const limits = { ...REFILL_LIMITS };
+const { waitMs } = INDEXED_HEAD;
+beforeEach(async () => {
+  MIRROR_PACE.minPutInterval = 20;
+  tenant = await newTenant();
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+  Object.assign(REFILL_LIMITS, limits);
+  INDEXED_HEAD.waitMs = waitMs;
+});
+
+const isCheckpoint = (key: string) => key.endsWith("/checkpoint");
+
+/**
+ * A log of 10 entries under a mirrored head and 20 after it, which a reader has had flushed to D1 while R2 took no head; and
+ * what sets its storage back to the 10.
+ */
+async function setBackBehindD1(name: string): Promise<{ log: TestLog; setBack: () => Promise<void> }> {
+  const log = new TestLog(tenant, name);
+  await log.append(entries(10), "?wait=mirrored");
+  const restore = await copyLog(log);
+  const broken = breakPuts("fails", isCheckpoint);
+  await log.append(entries(20));
+  expect((await log.get("/entries?limit=1")).status).toBe(200);
+  const setBack = async () => {
+    await restore();
+    broken.mend();
+  };
+  return { log, setBack };
+}
+
+const changeRow = (log: TestLog, set: string, ...values: unknown[]) =>
+  env.DB.prepare(`UPDATE logs SET ${set} WHERE name = ? AND tenant = ?`)
+    .bind(...values, log.name, tenant.id)
+    .run();
+
+async function isStopped(log: TestLog, kind: string): Promise<void> {
+  const answer = await log.append(entry());
+  expect([answer.status, problemOf(answer)]).toEqual([503, "log-stopped"]);
+  const standing = await (await log.stub()).standing(await log.identity(), 0);
+  expect(standing).toMatchObject({ state: "stopped", stop: { kind, detail: expect.stringContaining("D1") } });
+}
+
+describe("a log that was set back behind the signed head that D1 holds", () => {
+  it("takes back what it acknowledged, where the mirror is no further than it", async () => {
+    const { log, setBack } = await setBackBehindD1("behind");
+    const sent = entry({ id: "sent-before" });
+    const first = await log.append(sent);
+    await log.get("/entries?limit=1");
+    await setBack();
+    const again = await log.append(sent);
+    expect([again.status, resultsOf(again)]).toEqual([200, [{ ...resultsOf(first)[0], status: "seen" }]]);
+    expect(await log.check()).toMatchObject({ size: 31 });
+  });
+
+  it("goes on with that, and with nothing else, where D1 goes away in between", async () => {
+    const { log, setBack } = await setBackBehindD1("steps");
+    REFILL_LIMITS.perCall = 1;
+    await log.append(entries(300));
+    await log.get("/entries?limit=1");
+    await setBack();
+    expect(problemOf(await log.get("/head"))).toBe("log-refilling");
+    await log.evict();
+    const away = breakIndex();
+    expect((await log.append(entry())).status).toBe(503);
+    away.mend();
+    await vi.waitFor(async () => {
+      await log.alarm();
+      expect((await log.progress()).size).toBe(330);
+    }, 10_000);
+    expect(await log.check()).toMatchObject({ size: 330 });
+  });
+
+  it("stops where D1 has the head and not its entries", async () => {
+    const { log, setBack } = await setBackBehindD1("gone");
+    await env.DB.prepare("DELETE FROM entries WHERE tenant = ? AND seq > 20").bind(tenant.id).run();
+    await setBack();
+    await isStopped(log, "ahead");
+  });
+
+  it.each([1, 40])(
+    "stops at its next start where it has gone on by %i since, while D1 was away",
+    async (count) => {
+      const { log, setBack } = await setBackBehindD1(`went-on-${count}`);
+      await setBack();
+      const away = breakIndex();
+      expect((await log.append(entries(count))).status).toBe(201);
+      away.mend();
+      await log.evict();
+      await isStopped(log, count === 1 ? "ahead" : "fork");
+    },
+  );
+});
+
+describe("what D1 says of a log's head", () => {
+  it.each([
+    ["no checkpoint", "anything"],
+    ["a head that nobody signed", null],
+  ])("without the log's signature changes nothing: %s", async (_name, text) => {
+    const log = new TestLog(tenant, "forged");
+    await log.append(entries(10), "?wait=mirrored");
+    const { checkpoint } = (await log.get("/head")).body as unknown as { checkpoint: string };
+    await changeRow(log, "checkpoint = ?", text ?? checkpoint.replace("\n10\n", "\n99\n"));
+    await log.evict();
+    expect((await log.append(entry())).status).toBe(201);
+    expect(await log.check()).toMatchObject({ size: 11 });
+  });
+
+  it("is not waited for where D1 does not answer", async () => {
+    const log = new TestLog(tenant, "silent");
+    await log.append(entries(3), "?wait=mirrored");
+    await log.evict();
+    INDEXED_HEAD.waitMs = 20;
+    const prepare = env.DB.prepare.bind(env.DB);
+    const silent = vi.spyOn(env.DB, "prepare").mockImplementation((sql) => {
+      const statement = prepare(sql);
+      const bind = statement.bind.bind(statement);
+      if (!sql.startsWith("SELECT checkpoint FROM logs")) return statement;
+      statement.bind = (...values) => Object.assign(bind(...values), { first: () => new Promise(() => {}) });
+      return statement;
+    });
+    expect((await log.append(entry())).status).toBe(201);
+    expect(silent).toHaveBeenCalled();
+  });
+
+  it("is gone with the log's rows where these are taken out of D1", async () => {
+    const { log, setBack } = await setBackBehindD1("emptied");
+    await (await log.stub()).emptyIndex(await log.identity(), 0);
+    await setBack();
+    expect((await log.get("/head")).body.size).toBe(10);
+  });
+});
