@@ -17,7 +17,7 @@ import { bindLog, type OpenLog } from "../../workers/logs/open-log.ts";
 import { indexSession, requireIndexed } from "../../workers/logs/read.ts";
 import type { OpenedPolicy } from "../../workers/policies/engine.ts";
 import { readRun } from "../../workers/runs/read-run.ts";
-import { readSpecs } from "../../workers/runs/read-specs.ts";
+import { readSpecs } from "../../workers/tools/read-specs.ts";
 import { codeOf, isLasting, MAX_TRIES } from "./failures.ts";
 import { boundsOf } from "./resolve.ts";
 import type { JobState, JobStorage } from "./storage.ts";

@@ -1,6 +1,7 @@
 /**
  * Every kind of finding, from entries that were sent over HTTP, and the entries that each names.
  */
+import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, it } from "vitest";
 import { nativeCrypto } from "../../native/crypto.ts";
 import { FINDING_KINDS } from "../../shared/audit/finding.ts";
@@ -189,6 +190,35 @@ describe("the findings of a run that was sent over HTTP", () => {
     await send("bound", [asked(hash), decided(), act({ spec_hash: SPEC_HASH })]);
     expect(await findingsOf("bound")).toEqual([]);
   });
+
+  it.each([
+    ["altered", "UPDATE tool_specs SET spec = ?1 WHERE hash = ?2"],
+    ["lost", "DELETE FROM tool_specs WHERE ?1 <> '' AND hash = ?2"],
+  ])(
+    "show an act under another spec than the approved one, also where D1 has %s that spec",
+    async (what, sql) => {
+      const capability = canonicalJson(JSON.stringify(CAPABILITY));
+      const subject = {
+        kind: "remote_mutation",
+        capability,
+        presentation: capability,
+        runId: "r1",
+        stepId: "s1",
+      };
+      const hash = approvalHash(nativeCrypto, {
+        ...subject,
+        spec: SPEC,
+        args: canonicalJson(JSON.stringify(ARGS)),
+      });
+      const other = `{"name":"publish","side_effect":"destructive","was":"${what}"}`;
+      const otherHash = contentHash(nativeCrypto, other);
+      expect((await call(tenant.key, "PUT", `/v1/tools/${otherHash}`, other)).status).toBe(200);
+      await send(what, [asked(hash), decided(), act({ spec_hash: otherHash })]);
+      const { meta } = await env.DB.prepare(sql).bind(SPEC, otherHash).run();
+      expect(meta.changes).toBe(1);
+      expect((await findingsOf(what)).map(({ kind }) => kind)).toEqual(["act_outside_approval"]);
+    },
+  );
 
   it("read what bears on the run from the whole log, before it and after it", async () => {
     await send("context", [granted, of("run.created", {}, { run: "other" })]);

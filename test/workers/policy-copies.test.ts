@@ -48,6 +48,8 @@ async function putSpec(spec: unknown, of = tenant): Promise<{ hash: string; answ
   return { hash, answer: await call(of.key, "PUT", `/v1/tools/${hash}`, spec) };
 }
 
+const getSpec = (hash: string): Promise<Answer> => call(tenant.key, "GET", `/v1/tools/${hash}`);
+
 /** The rows of both tables of some tenants. */
 async function rows(of = [tenant]): Promise<Record<string, unknown>[]> {
   const ids = JSON.stringify(of.map(({ id }) => id));
@@ -151,7 +153,8 @@ describe("what is stored", () => {
         "mirror-unavailable",
         "2",
       ]);
-      expect((await call(tenant.key, "GET", `/v1/tools/${hash}`)).status).toBe(404);
+      // What R2 took is the spec of that hash, whoever was told so.
+      expect((await getSpec(hash)).status).toBe(fault === "fails" ? 404 : 200);
       broken.mend();
       expect((await putSpec({ name: fault })).answer.status).toBe(200);
       expect((await call(tenant.key, "GET", `/v1/tools/${hash}`)).body).toEqual({ name: fault });
@@ -255,21 +258,20 @@ describe("what D1 lost", () => {
 
   it("comes back with the rest of the tenant by readers alone, who see nothing of it before", async () => {
     for (const body of [RULES, STRICT, CEDAR]) await put("team", body);
-    const { hash } = await putSpec({ name: "t" });
+    await putSpec({ name: "t" });
     await call(tenant.key, "POST", "/v1/principals/a/entries", entry());
     expect((await call(tenant.key, "GET", "/v1/entries")).status).toBe(200);
     const before = await rows();
     await clearIndex();
     await lose();
     COPIES_STEP.objects = 1;
-    const inline = { policy: { name: "team" } };
+    const stored = { policy: { name: "team" } };
     const readers = [
       () => get("/team"),
       () => get(""),
       () => get("/team/versions"),
       () => get("/team/diff?from=1"),
-      () => call(tenant.key, "GET", `/v1/tools/${hash}`),
-      () => call(tenant.key, "POST", "/v1/principals/a/runs/run-1/recheck", inline),
+      () => call(tenant.key, "POST", "/v1/principals/a/runs/run-1/recheck", stored),
     ];
     // The first who reads the whole tenant finds that it is gone.
     expect(problemOf(await call(tenant.key, "GET", "/v1/entries"))).toEqual([503, "index-rebuilding"]);
@@ -336,6 +338,71 @@ describe("what D1 lost", () => {
     expect((await get("/team?version=1")).body).toMatchObject(first.body);
     expect((await put("team", STRICT)).body).toEqual(second.body);
     expect((await get("/team")).body.version).toBe(3);
+  });
+});
+
+describe("a tool spec", () => {
+  const SPEC = { name: "t", side_effect: "destructive" };
+  const key = (hash: string) => keyOf(`tools/${hash}`);
+  const alter = () =>
+    env.DB.prepare("UPDATE tool_specs SET spec = ? WHERE tenant = ?").bind('{"name":"t"}', tenant.id).run();
+
+  it.each([
+    ["lost", lose],
+    ["altered", alter],
+  ])("that D1 has %s is what R2 holds under its hash, and is in D1 again", async (what, spoil) => {
+    const { hash } = await putSpec(SPEC);
+    const before = (await rows()).map(({ spec }) => spec);
+    await spoil();
+    const gets = vi.spyOn(env.MIRROR, "get");
+    for (let i = 0; i < 3; i++) expect((await getSpec(hash)).body).toEqual(SPEC);
+    expect(gets.mock.calls.filter(([of]) => of === key(hash))).toHaveLength(1);
+    expect((await rows()).map(({ spec }) => spec)).toEqual(before);
+    const told = lines.map((line) => JSON.parse(line)).filter(({ event }) => event === "row-altered");
+    expect(told).toEqual(
+      what === "lost" ? [] : [{ event: "row-altered", tenant: tenant.id, key: `tools/${hash}` }],
+    );
+  });
+
+  it("that is altered is mended by whoever sends it again, and by a rebuild", async () => {
+    await putSpec(SPEC);
+    await putSpec({ name: "untouched" });
+    const before = await rows();
+    await env.DB.prepare("UPDATE tool_specs SET spec = '{}' WHERE tenant = ? AND spec LIKE '%destructive%'")
+      .bind(tenant.id)
+      .run();
+    expect((await putSpec(SPEC)).answer.status).toBe(200);
+    expect(await rows()).toEqual(before);
+    await alter();
+    expect(await rebuild(tenant)).toMatchObject({ restored: 2, refused: 0 });
+    expect(await rows()).toEqual(before);
+    expect(await rebuild(tenant)).toMatchObject({ restored: 0, refused: 0 });
+  });
+
+  it("that D1 and R2 hold nowhere as it was is a conflict, and never another one", async () => {
+    const { hash } = await putSpec(SPEC);
+    await alter();
+    await env.MIRROR.delete(key(hash));
+    expect(problemOf(await getSpec(hash))).toEqual([503, "index-conflict"]);
+    await env.MIRROR.put(key(hash), '{"name":"t"}');
+    expect(problemOf(await getSpec(hash))).toEqual([503, "index-conflict"]);
+    await lose();
+    expect(problemOf(await getSpec(hash))).toEqual([503, "index-conflict"]);
+    await putSpec(SPEC);
+    expect((await getSpec(hash)).body).toEqual(SPEC);
+  });
+
+  it("that nobody stored is looked for in R2 once, and is not said to be missing while R2 is away", async () => {
+    const hash = await sha256('{"name":"nobody\'s"}');
+    const broken = breakGets((of) => of === key(hash));
+    expect(problemOf(await getSpec(hash))).toEqual([503, "mirror-unavailable"]);
+    broken.mend();
+    const gets = vi.spyOn(env.MIRROR, "get");
+    for (let i = 0; i < 3; i++) expect((await getSpec(hash)).status).toBe(404);
+    expect(gets.mock.calls.filter(([of]) => of === key(hash))).toHaveLength(1);
+    // Once it is stored, it is there at once.
+    expect((await putSpec({ name: "nobody's" })).hash).toBe(hash);
+    expect((await getSpec(hash)).status).toBe(200);
   });
 });
 

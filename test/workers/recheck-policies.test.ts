@@ -1,5 +1,7 @@
+import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, it } from "vitest";
 import { canonicalJson } from "../../shared/json/canonical.ts";
+import { breakGets } from "../durable-objects/faults.ts";
 import type { Answer, TestTenant } from "./support.ts";
 import { call, newTenant } from "./support.ts";
 
@@ -128,6 +130,33 @@ describe("a recheck under a stored policy", () => {
       const answer = await recheck(policy);
       expect([answer.status, answer.body.type]).toEqual([404, "urn:runseal:problem:not-found"]);
     }
+  });
+});
+
+describe("a recheck while D1 is filled again", () => {
+  const recorded = {
+    rules: { policy_id: "recorded/v1", side_effects: { read_only: "allow", remote_mutation: "deny" } },
+  };
+
+  it("has the specs that D1 lacks from R2, and so has a report that is stored then", async () => {
+    const before = await recheck(recorded);
+    await env.TENANT_DIRECTORY.getByName(tenant.id).startRebuild();
+    await env.DB.prepare("DELETE FROM tool_specs WHERE tenant = ?").bind(tenant.id).run();
+    const after = await recheck(recorded, "?store=true");
+    expect(results(after)).toEqual(["same", "same", GONE]);
+    expect(results(after)).toEqual(results(before));
+  });
+
+  it("is a 503 where R2 is away, and no report of specs that are not stored", async () => {
+    await env.DB.prepare("DELETE FROM tool_specs WHERE tenant = ?").bind(tenant.id).run();
+    const broken = breakGets((key) => key.includes("/tools/"));
+    const stored = () => env.MIRROR.list({ prefix: `t/${tenant.id}/recheck/` });
+    const before = (await stored()).objects.length;
+    const answer = await recheck(recorded, "?store=true");
+    broken.mend();
+    expect([answer.status, answer.body.type]).toEqual([503, "urn:runseal:problem:mirror-unavailable"]);
+    expect((await stored()).objects).toHaveLength(before);
+    expect(results(await recheck(recorded))).toEqual(["same", "same", GONE]);
   });
 });
 

@@ -11,7 +11,7 @@ import type { Route } from "../http/route.ts";
 import { tenantRoute } from "../http/route.ts";
 import { openLog } from "../logs/open-log.ts";
 import { foldRun } from "../runs/fold-run.ts";
-import { readSpecs } from "../runs/read-specs.ts";
+import { readSpecs } from "../tools/read-specs.ts";
 
 /** UTF-16 units of lines that are sent together. */
 const CHUNK = 64 * 1024;

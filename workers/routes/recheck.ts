@@ -26,9 +26,9 @@ import { openLog, refusal } from "../logs/open-log.ts";
 import { openPolicy, policyProblem, usedPolicy } from "../policies/engine.ts";
 import { storeRunReport } from "../rechecks/store-run-report.ts";
 import { foldRun } from "../runs/fold-run.ts";
-import { readSpecs } from "../runs/read-specs.ts";
 import { recheckAnswer } from "../runs/recheck-answer.ts";
 import { Verified, verifyRun } from "../runs/verify-run.ts";
+import { readSpecs } from "../tools/read-specs.ts";
 import { PolicySource } from "./policies.ts";
 
 const MAX_RECHECK_BODY = 4 * 1024 * 1024;

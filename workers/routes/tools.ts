@@ -10,9 +10,9 @@ import { readBody } from "../http/body.ts";
 import { Problem } from "../http/problem.ts";
 import type { Route } from "../http/route.ts";
 import { json, jsonText, tenantRoute } from "../http/route.ts";
-import { requireRebuilt } from "../logs/read.ts";
+import { readSpecs } from "../tools/read-specs.ts";
 import { readSpec, ToolSpec } from "../tools/spec.ts";
-import { findSpec, storeSpec } from "../tools/store.ts";
+import { storeSpec } from "../tools/store.ts";
 
 const MAX_SPEC_BYTES = 256 * 1024;
 
@@ -56,12 +56,9 @@ const get = tenantRoute(
     answers: { 200: { description: "its canonical JSON", schema: ToolSpec } },
   },
   async ({ env, caller, params }) => {
-    let spec = await findSpec(env.DB, caller.tenant.id, params.hash);
-    if (spec === null) {
-      await requireRebuilt(env, caller.tenant.id);
-      spec = await findSpec(env.DB, caller.tenant.id, params.hash);
-    }
-    if (spec === null) throw new Problem("not-found");
+    const specs = await readSpecs(env, caller.tenant.id, [params.hash]);
+    const spec = specs.get(params.hash);
+    if (spec === undefined) throw new Problem("not-found");
     return jsonText(spec);
   },
 );

@@ -6,7 +6,7 @@
 import { stringAt } from "../../shared/audit/fields.ts";
 import type { EntryView } from "../../shared/entry/view.ts";
 import type { Env } from "../env.ts";
-import { readSpecs } from "./read-specs.ts";
+import { readSpecs } from "../tools/read-specs.ts";
 
 /** Specs of one run that are held, their UTF-16 units together, and how many are fetched at a time. */
 const MAX_SPECS = 256;

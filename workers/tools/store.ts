@@ -4,7 +4,9 @@
  *
  * @module
  */
+import { nativeCrypto } from "../../native/crypto.ts";
 import { Hash } from "../../shared/api/schemas.ts";
+import { hashText } from "../../shared/recheck/hash.ts";
 import type { Env } from "../env.ts";
 import { Problem } from "../http/problem.ts";
 import { logEvent } from "../log-event.ts";
@@ -13,6 +15,8 @@ import { type ReadSpec, readSpec } from "./spec.ts";
 
 /** Bytes of a spec: what a row of D1 holds. */
 const MAX_STORED_BYTES = 2_000_000;
+/** Characters of rows that are read together. */
+const MAX_READ = 4 * 1024 * 1024;
 
 /** Where the specs of a tenant lie in R2, after `t/<tenant>/`. */
 export const SPEC_COPIES = "tools/";
@@ -27,7 +31,7 @@ function objectKey(tenant: string, hash: string): string {
   return `t/${tenant}/${SPEC_COPIES}${hash}`;
 }
 
-/** Stores the spec; a second time changes nothing. Throws 503 problems. */
+/** Stores the spec; a second time changes nothing but what somebody altered. Throws 503 problems. */
 export async function storeSpec(env: Env, tenant: string, spec: ReadSpec): Promise<void> {
   await askMirror(env, async (bucket) => {
     const there = await bucket.head(objectKey(tenant, spec.hash));
@@ -35,64 +39,117 @@ export async function storeSpec(env: Env, tenant: string, spec: ReadSpec): Promi
     if (there?.checksums.toJSON().sha256 === spec.hash) return;
     await bucket.put(objectKey(tenant, spec.hash), spec.text, { sha256: spec.hash });
   });
-  await insertSpec(env.DB, tenant, spec, new Date());
+  await writeSpec(env.DB, tenant, spec, new Date());
 }
 
-async function insertSpec(
+/** Writes the row, in the place of one with another text, too. */
+async function writeSpec(
   db: D1Database,
   tenant: string,
   { hash, text }: ReadSpec,
   createdAt: Date,
 ): Promise<void> {
   await db
-    .prepare("INSERT INTO tool_specs VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING")
+    .prepare(
+      `INSERT INTO tool_specs (tenant, hash, spec, created_at) VALUES (?1, ?2, ?3, ?4)
+       ON CONFLICT (tenant, hash) DO UPDATE SET spec = excluded.spec WHERE spec <> excluded.spec`,
+    )
     .bind(tenant, hash, text, createdAt.toISOString())
     .run();
 }
 
-/** A spec's canonical text; null where D1 has none. */
-export async function findSpec(db: D1Database, tenant: string, hash: string): Promise<string | null> {
-  const row = await db
-    .prepare("SELECT spec FROM tool_specs WHERE tenant = ?1 AND hash = ?2")
-    .bind(tenant, hash)
-    .first<{ spec: string }>();
-  return row?.spec ?? null;
+/** Whether a row's text is the spec of its hash: somebody else may have written to D1. */
+export function isOfHash({ hash, spec }: SpecRow): boolean {
+  return hashText(nativeCrypto, spec) === hash;
 }
 
-/** Those of the hashes that D1 has a spec of. */
+export interface SpecRow {
+  readonly hash: string;
+  /** Canonical text, unless it was altered. */
+  readonly spec: string;
+}
+
+/** The rows that D1 has of these hashes. */
+export async function specRows(
+  db: D1Database,
+  tenant: string,
+  hashes: readonly string[],
+): Promise<readonly SpecRow[]> {
+  const { results } = await db
+    .prepare(
+      "SELECT hash, spec FROM tool_specs WHERE tenant = ?1 AND hash IN (SELECT value FROM json_each(?2))",
+    )
+    .bind(tenant, JSON.stringify(hashes))
+    .all<SpecRow>();
+  return results;
+}
+
+/** Those of the hashes that D1 has the spec of. A row with another text does not count. */
 export async function storedSpecs(
   db: D1Database,
   tenant: string,
   hashes: readonly string[],
 ): Promise<ReadonlySet<string>> {
-  const { results } = await db
-    .prepare("SELECT hash FROM tool_specs WHERE tenant = ?1 AND hash IN (SELECT value FROM json_each(?2))")
+  const { results: sizes } = await db
+    .prepare(
+      `SELECT hash, length(spec) AS length FROM tool_specs
+       WHERE tenant = ?1 AND hash IN (SELECT value FROM json_each(?2))`,
+    )
     .bind(tenant, JSON.stringify(hashes))
-    .all<{ hash: string }>();
-  return new Set(results.map(({ hash }) => hash));
+    .all<{ hash: string; length: number }>();
+  const stored = new Set<string>();
+  let part: string[] = [];
+  let sum = 0;
+  const check = async (): Promise<void> => {
+    for (const row of await specRows(db, tenant, part)) if (isOfHash(row)) stored.add(row.hash);
+  };
+  for (const { hash, length } of sizes) {
+    if (part.length > 0 && sum + length > MAX_READ) {
+      await check();
+      part = [];
+      sum = 0;
+    }
+    part.push(hash);
+    sum += length;
+  }
+  if (part.length > 0) await check();
+  return stored;
 }
 
-/** Takes back from R2 what D1 lost of these specs. Throws 503 problems. */
+/**
+ * Takes back from R2 what D1 lost of a spec, or has altered. `altered` where R2 holds something else under its hash, null
+ * where it has nothing. Throws 503 problems.
+ */
+export async function takeBackSpec(
+  env: Env,
+  tenant: string,
+  hash: string,
+): Promise<ReadSpec | "altered" | null> {
+  const object = await askMirror(env, async (bucket) => {
+    const found = await bucket.get(objectKey(tenant, hash));
+    if (found === null) return null;
+    if (found.size <= MAX_STORED_BYTES) return { text: await found.text(), uploaded: found.uploaded };
+    await found.body.cancel();
+    return { text: "", uploaded: found.uploaded };
+  });
+  if (object === null) return null;
+  const { text, uploaded } = object;
+  if (isSpec(text, hash)) {
+    await writeSpec(env.DB, tenant, { text, hash }, uploaded);
+    return { text, hash };
+  }
+  logEvent("copy-refused", { tenant, key: `${SPEC_COPIES}${hash}`, why: "not the spec of its hash" });
+  return "altered";
+}
+
+/** Takes back from R2 what D1 lost of these specs, or has altered. Throws 503 problems. */
 export async function takeBackSpecs(env: Env, tenant: string, hashes: readonly string[]): Promise<TakenBack> {
   let [restored, refused] = [0, 0];
-  const take = async (hash: string): Promise<void> => {
-    const object = await askMirror(env, async (bucket) => {
-      const found = await bucket.get(objectKey(tenant, hash));
-      if (found === null) return null;
-      if (found.size <= MAX_STORED_BYTES) return { text: await found.text(), uploaded: found.uploaded };
-      await found.body.cancel();
-      return { text: "", uploaded: found.uploaded };
-    });
-    if (object === null) return;
-    if (isSpec(object.text, hash)) {
-      await insertSpec(env.DB, tenant, { text: object.text, hash }, object.uploaded);
-      restored += 1;
-      return;
-    }
-    refused += 1;
-    logEvent("copy-refused", { tenant, key: `${SPEC_COPIES}${hash}`, why: "not the spec of its hash" });
-  };
-  await forEach(hashes, take);
+  await forEach(hashes, async (hash) => {
+    const spec = await takeBackSpec(env, tenant, hash);
+    if (spec === "altered") refused += 1;
+    else if (spec !== null) restored += 1;
+  });
   return { restored, refused };
 }
 

@@ -1,0 +1,59 @@
+/**
+ * Stored specs as readers get them: each has its hash. D1 is asked first; what it lacks, or has altered, comes from R2,
+ * where a spec was put before anybody was told that it is stored.
+ *
+ * @module
+ */
+import { Hash } from "../../shared/api/schemas.ts";
+import type { Env } from "../env.ts";
+import { Problem } from "../http/problem.ts";
+import { logEvent } from "../log-event.ts";
+import { forEach } from "../mirror.ts";
+import { isOfHash, SPEC_COPIES, specRows, takeBackSpec } from "./store.ts";
+
+/** Milliseconds for which R2 is not asked again for what it did not have: many runs name specs that nobody stored. */
+const ABSENT_MS = 60_000;
+const MAX_ABSENT = 10_000;
+
+/** By tenant and hash: until when this isolate takes R2 to have no such spec. One that is stored meanwhile is in D1. */
+const absent = new Map<string, number>();
+
+function isAbsent(place: string): boolean {
+  return (absent.get(place) ?? 0) > Date.now();
+}
+
+function noteAbsent(place: string): void {
+  if (absent.size >= MAX_ABSENT) absent.clear();
+  absent.set(place, Date.now() + ABSENT_MS);
+}
+
+/**
+ * Canonical texts by hash; a spec that is not stored is not among them. Throws 503 problems: `index-conflict` where what is
+ * stored under a hash is nowhere the spec that has it, `mirror-unavailable` where R2 can't be asked for what D1 lacks.
+ */
+export async function readSpecs(
+  env: Env,
+  tenant: string,
+  hashes: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const wanted = new Set(hashes.filter((hash) => Hash.safeParse(hash).success));
+  const specs = new Map<string, string>();
+  if (wanted.size === 0) return specs;
+  const altered = new Set<string>();
+  for (const row of await specRows(env.DB, tenant, [...wanted])) {
+    if (isOfHash(row)) specs.set(row.hash, row.spec);
+    else altered.add(row.hash);
+  }
+  const lacking = [...wanted].filter(
+    (hash) => !specs.has(hash) && (altered.has(hash) || !isAbsent(`${tenant}/${hash}`)),
+  );
+  await forEach(lacking, async (hash) => {
+    if (altered.has(hash)) logEvent("row-altered", { tenant, key: SPEC_COPIES + hash });
+    const copy = await takeBackSpec(env, tenant, hash);
+    if (copy === "altered" || (copy === null && altered.has(hash)))
+      throw new Problem("index-conflict", { detail: `what is stored as tool spec ${hash} has another hash` });
+    if (copy === null) noteAbsent(`${tenant}/${hash}`);
+    else specs.set(hash, copy.text);
+  });
+  return specs;
+}
