@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { PROBLEMS } from "../../shared/api/problems.ts";
 import { RunsealError } from "../../shared/errors.ts";
 import { Problem } from "../../workers/http/problem.ts";
 
@@ -12,6 +13,11 @@ export const MAX_TRIES = 5;
 /** Whether trying again would come to the same: the run itself, or the policy, is what it can't be done with. */
 export function isLasting(error: unknown): boolean {
   return error instanceof RunsealError || (error instanceof Problem && error.code === "index-conflict");
+}
+
+/** Whether the job itself is refused. Its policy is none to refuse: it opened once, and what keeps it from that now may pass. */
+export function isRefusal(error: unknown): boolean {
+  return error instanceof Problem && error.code !== "invalid-policy" && PROBLEMS[error.code].status < 500;
 }
 
 /** A code for what went wrong. */

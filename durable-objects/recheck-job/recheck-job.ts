@@ -5,17 +5,13 @@
  * @module
  */
 import { DurableObject } from "cloudflare:workers";
-import { PROBLEMS } from "../../shared/api/problems.ts";
 import { equalSecret, fromHex } from "../../shared/bytes.ts";
-import { JsonReader } from "../../shared/json/reader.ts";
-import { readPolicy } from "../../shared/recheck/policy-document.ts";
 import type { SummaryState } from "../../shared/recheck/summary.ts";
 import type { Env } from "../../workers/env.ts";
-import { Problem } from "../../workers/http/problem.ts";
 import { logEvent } from "../../workers/log-event.ts";
 import type { OpenedPolicy } from "../../workers/policies/engine.ts";
-import { openPolicy } from "../../workers/policies/engine.ts";
-import { codeOf } from "./failures.ts";
+import { reopenPolicy } from "../../workers/policies/reopen.ts";
+import { codeOf, isRefusal } from "./failures.ts";
 import { finishJob, indexJob } from "./finish.ts";
 import { coveredLogs, principalsWithoutRuns, totalRuns } from "./report.ts";
 import { resolveLogs } from "./resolve.ts";
@@ -244,10 +240,9 @@ export class RecheckJob extends DurableObject<Env> {
     const code = codeOf(error);
     this.#close();
     const { attempts, status, end } = storage.state();
-    const lasting = error instanceof Problem && PROBLEMS[error.code].status < 500;
     logEvent("recheck-slice-failed", { code, attempts, status });
     // A report has to become evidence, however long that takes; before that, a job that gets nowhere ends.
-    if (end === "" && (lasting || attempts >= MAX_ATTEMPTS)) {
+    if (end === "" && (isRefusal(error) || attempts >= MAX_ATTEMPTS)) {
       storage.move({ end: "failed", reason: code });
       this.#leave(storage.request());
       return MIN_PAUSE_MS;
@@ -255,11 +250,8 @@ export class RecheckJob extends DurableObject<Env> {
     return Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(attempts - 1, 10));
   }
 
-  async #open(request: JobRequest): Promise<OpenedPolicy> {
-    const { reference, policyId } = request.policy;
-    this.#opened ??= await openPolicy(this.env, request.tenant.id, readPolicy(new JsonReader(reference)));
-    // A version never changes; a D1 that says otherwise is not to be believed.
-    if (this.#opened.policy.id !== policyId) throw new Problem("policy-exists");
+  async #open({ tenant, policy }: JobRequest): Promise<OpenedPolicy> {
+    this.#opened ??= await reopenPolicy(this.env, tenant.id, policy);
     return this.#opened;
   }
 

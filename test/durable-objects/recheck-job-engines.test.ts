@@ -2,12 +2,17 @@
  * Re-check jobs under policies that are no rules: the engine is opened again after each restart.
  */
 import { abortAllDurableObjects, evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
+import { env } from "cloudflare:workers";
 import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { pureCrypto } from "../../shared/crypto/pure.ts";
+import { canonicalJson } from "../../shared/json/canonical.ts";
+import { contentHash } from "../../shared/recheck/hash.ts";
 import { RecheckSummary } from "../../shared/recheck/summary.ts";
 import type { Job } from "../workers/rechecks-support.ts";
 import { drive, jobOf, putSpecs, recheckJob, sendRun, stubOf } from "../workers/rechecks-support.ts";
 import type { TestTenant } from "../workers/support.ts";
 import { call, newTenant } from "../workers/support.ts";
+import { breakRunPages } from "./faults.ts";
 
 const RUNS = 16;
 const READ = { tool: "read", outcome: "allow" };
@@ -22,6 +27,7 @@ const MODULE = `export function decide(request) {
   const isAllowed = request.spec.name === "read" || (isEven && request.args.n === 1);
   return { outcome: isAllowed ? "allow" : "deny" };
 }`;
+const ALL = 'export const decide = () => ({ outcome: "allow" });';
 const ENGINES = [
   ["cedar", CEDAR, /^runseal-cedar\/sha256:[0-9a-f]{64}$/],
   ["module", MODULE, /^runseal-module\/sha256:[0-9a-f]{64}$/],
@@ -124,6 +130,22 @@ describe.each(ENGINES)("a job under a policy of the engine %s", (engine, source,
     expect(await drive(tenant, id)).toMatchObject(EXPECTED);
     expect((await report(id)).policy).toMatchObject({ engine, name: `${engine}-gate`, version: 1 });
   });
+
+  it("goes on under the version that it began with where D1 holds another in its place", async () => {
+    const path = `/v1/policies/${engine}-swapped`;
+    const put = await call(tenant.key, "PUT", path, { [engine]: source });
+    const { mend } = breakRunPages();
+    const { id } = await start({ name: `${engine}-swapped` });
+    // With the same identity, so that nothing but the hash tells.
+    const none = engine === "cedar" ? "permit(principal, action, resource);" : ALL;
+    const other = canonicalJson(JSON.stringify({ [engine]: none, policy_id: put.body.policy_id }));
+    await env.DB.prepare("UPDATE policies SET source = ?, hash = ? WHERE tenant = ? AND name = ?")
+      .bind(other, contentHash(pureCrypto, other), tenant.id, `${engine}-swapped`)
+      .run();
+    mend();
+    expect(await drive(tenant, id)).toMatchObject(EXPECTED);
+    expect((await report(id)).policy).toMatchObject({ engine, hash: put.body.hash });
+  });
 });
 
 describe.each([
@@ -148,6 +170,18 @@ describe.each([
     const gated = await call(tenant.key, "GET", `/v1/rechecks/${job.id}/report?gate=proxy`);
     expect(gated.status).toBe(409);
   });
+});
+
+it("a module that does not load for once, though it did before, does not end its job", async () => {
+  const { mend } = breakRunPages();
+  const { id } = await start({ module: MODULE });
+  mend();
+  const check = () => Promise.reject(new Error("Network connection lost."));
+  const loads = vi
+    .spyOn(env.MODULES as WorkerLoader, "get")
+    .mockImplementationOnce(() => ({ getEntrypoint: () => ({ check }) }) as never);
+  expect(await drive(tenant, id)).toMatchObject(EXPECTED);
+  expect(loads).toHaveBeenCalledTimes(2);
 });
 
 it.each([

@@ -4,6 +4,9 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { PrincipalLog } from "../../durable-objects/principal-log/principal-log.ts";
 import { unavailable } from "../../durable-objects/principal-log/types.ts";
 import type { JobState } from "../../durable-objects/recheck-job/storage.ts";
+import { pureCrypto } from "../../shared/crypto/pure.ts";
+import { canonicalJson } from "../../shared/json/canonical.ts";
+import { contentHash } from "../../shared/recheck/hash.ts";
 import { RecheckSummary } from "../../shared/recheck/summary.ts";
 import type { Job } from "../workers/rechecks-support.ts";
 import {
@@ -16,11 +19,13 @@ import {
   recheckJob,
   runEntries,
   sendRun,
+  specHash,
   stubOf,
 } from "../workers/rechecks-support.ts";
 import type { TestTenant } from "../workers/support.ts";
 import { call, newTenant } from "../workers/support.ts";
-import { breakPuts, breakRunPages } from "./faults.ts";
+import { breakGets, breakPuts, breakRunPages } from "./faults.ts";
+import { clearIndex } from "./index-copy.ts";
 
 const READ = { tool: "read", outcome: "allow" };
 const WIPE = { tool: "wipe", outcome: "deny" };
@@ -134,6 +139,114 @@ describe("a job that is disturbed", () => {
   });
 });
 
+/** What somebody who writes to D1 makes of the row of version 1 of the policy `gate`. */
+async function setPolicy(tenant: TestTenant, columns: Readonly<Record<string, string>>): Promise<void> {
+  const names = Object.keys(columns);
+  const { meta } = await env.DB.prepare(
+    `UPDATE policies SET ${names.map((name) => `${name} = ?`).join(", ")} WHERE tenant = ? AND name = 'gate'`,
+  )
+    .bind(...Object.values(columns), tenant.id)
+    .run();
+  expect(meta.changes).toBe(1);
+}
+const removePolicy = (tenant: TestTenant) =>
+  env.DB.prepare("DELETE FROM policies WHERE tenant = ?").bind(tenant.id).run();
+const isRebuilding = async (tenant: TestTenant) =>
+  (await env.TENANT_DIRECTORY.getByName(tenant.id).indexView()).rebuilding;
+
+/** Denies what `LOOSE` allows, under the same identity. */
+const SWAPPED = canonicalJson(JSON.stringify({ rules: { ...RECORDED.rules, policy_id: "loose/v1" } }));
+const swapped = (source: string) => ({ source, hash: contentHash(pureCrypto, source) });
+
+describe("a job under a stored policy", () => {
+  it.each([
+    ["another content with its hash and the same identity", swapped(SWAPPED)],
+    ["another content and another identity", { ...swapped(SWAPPED), policy_id: "other/v1" }],
+    ["another content under the old hash", { source: SWAPPED }],
+    ["another hash", { hash: "ab".repeat(32) }],
+    ["no policy", swapped('{"rules":{"side_effects":{"read_only":"maybe"}}}')],
+    ["no JSON", { source: "{", hash: contentHash(pureCrypto, "1") }],
+    ["a row that is not shown", { stored: "0" }],
+    ["no row", null],
+  ])("asks the one that it settled on where D1 holds %s", async (_what, columns) => {
+    const tenant = await withRuns(2);
+    const { body } = await call(tenant.key, "PUT", "/v1/policies/gate", LOOSE);
+    const { job, mend } = await waiting(tenant, { policy: { name: "gate" } });
+    if (columns === null) await removePolicy(tenant);
+    else await setPolicy(tenant, columns);
+    mend();
+    expect(await drive(tenant, job.id)).toMatchObject({
+      status: "complete",
+      summary: { totals: { same: 2, different: 2 }, complete: true },
+    });
+    const { text } = await call(tenant.key, "GET", "/v1/principals/$system/entries?kind=policy.rechecked");
+    expect(text).toContain(`"policy_hash":"${body.hash}"`);
+  });
+
+  const copyOf = (tenant: TestTenant) => `t/${tenant.id}/policies/gate/1`;
+  const swapCopy = (tenant: TestTenant) =>
+    env.MIRROR.put(
+      copyOf(tenant),
+      JSON.stringify({ created_at: "2026-01-01T00:00:00.000Z", source: SWAPPED }),
+    );
+  const removeCopy = (tenant: TestTenant) => env.MIRROR.delete(copyOf(tenant));
+  const swapPolicy = (tenant: TestTenant) => setPolicy(tenant, swapped(SWAPPED));
+
+  it.each([
+    ["holds another and R2 none", "index-conflict", swapPolicy, removeCopy],
+    ["holds another and R2 too", "index-conflict", swapPolicy, swapCopy],
+    ["lost it and R2 too", "index-rebuilding", removePolicy, removeCopy],
+    ["lost it and R2 holds another", "index-rebuilding", removePolicy, swapCopy],
+  ] as const)("waits, and fails in the end, where D1 %s", async (_what, code, spoilRow, spoilCopy) => {
+    const tenant = await withRuns(2);
+    await call(tenant.key, "PUT", "/v1/policies/gate", RECORDED);
+    const { job, mend } = await waiting(tenant, { policy: { name: "gate" } });
+    await spoilRow(tenant);
+    await spoilCopy(tenant);
+    mend();
+    await runDurableObjectAlarm(stubOf(tenant, job.id));
+    expect(jobOf(await get(tenant, job.id)).status).toBe("running");
+    await change(tenant, job.id, { attempts: 19 });
+    const ended = await drive(tenant, job.id);
+    expect([ended.status, ended.reason, ended.progress.runs.done]).toEqual(["failed", code, 0]);
+    for (const gate of ["strict", "proxy"]) {
+      expect((await get(tenant, job.id, `/report?gate=${gate}`)).status).toBe(409);
+    }
+  });
+
+  it("waits for R2 where D1 lost it", async () => {
+    const tenant = await withRuns(2);
+    await call(tenant.key, "PUT", "/v1/policies/gate", RECORDED);
+    const { job, mend } = await waiting(tenant, { policy: { name: "gate" } });
+    await removePolicy(tenant);
+    mend();
+    const broken = breakGets((key) => key.includes("/policies/"));
+    await runDurableObjectAlarm(stubOf(tenant, job.id));
+    expect(jobOf(await get(tenant, job.id)).status).toBe("running");
+    expect(broken.count()).toBeGreaterThan(0);
+    broken.mend();
+    expect((await drive(tenant, job.id)).status).toBe("complete");
+  });
+
+  it("comes to the same where all of D1 is lost, and has it filled again", async () => {
+    const tenant = await withRuns(6);
+    await call(tenant.key, "PUT", "/v1/policies/gate", LOOSE);
+    const whole = await recheckJob(tenant.key, { policy: { name: "gate" }, selection: {} });
+    const { job, mend } = await waiting(tenant, { policy: { name: "gate" } });
+    await clearIndex();
+    await env.DB.batch(
+      ["policies", "tool_specs", "rechecks"].map((table) => env.DB.prepare(`DELETE FROM ${table}`)),
+    );
+    mend();
+    await drive(tenant, job.id);
+    expect(await findings(tenant, job.id)).toEqual(await findings(tenant, whole.id));
+    expect(await isRebuilding(tenant)).toBe(true);
+    for (let i = 0; i < 10 && (await isRebuilding(tenant)); i++)
+      await call(tenant.key, "GET", "/v1/policies");
+    expect((await call(tenant.key, "GET", "/v1/policies/gate")).body.policy).toEqual(LOOSE);
+  });
+});
+
 describe("what a job covers", () => {
   it("is fixed at its start: what is appended later is not in it", async () => {
     const tenant = await withRuns(2);
@@ -168,6 +281,22 @@ describe("what a job covers", () => {
       expect((await get(tenant, job.id, `/report?gate=${gate}`)).status).toBe(409);
     }
     expect((await get(tenant, job.id, "/runs")).text).toContain('"failed":true');
+  });
+
+  it("has runs as failed whose spec D1 and R2 hold nowhere as it was, and no gate passes", async () => {
+    const tenant = await withRuns(2);
+    const { job, mend } = await waiting(tenant, { policy: RECORDED });
+    await env.DB.prepare("UPDATE tool_specs SET spec = '{}' WHERE tenant = ? AND hash = ?")
+      .bind(tenant.id, specHash("wipe"))
+      .run();
+    await env.MIRROR.delete(`t/${tenant.id}/tools/${specHash("wipe")}`);
+    mend();
+    const ended = await drive(tenant, job.id);
+    expect(ended.summary.failed_runs.runs.map(({ run, code }) => [run, code])).toEqual([
+      ["r0", "index-conflict"],
+      ["r1", "index-conflict"],
+    ]);
+    expect((await get(tenant, job.id, "/report?gate=proxy")).status).toBe(409);
   });
 
   it("has a run that failed five times as a failed run, and goes on after it", async () => {

@@ -123,6 +123,28 @@ describe("a recheck under a stored policy", () => {
     });
   });
 
+  it("names the hash of what it asked, whatever else D1 holds of the version", async () => {
+    await call(tenant.key, "PUT", "/v1/policies/swapped", recorded);
+    const hold = async (source: string) =>
+      env.DB.prepare(
+        "UPDATE policies SET source = ?, hash = ?, engine = 'cedar' WHERE tenant = ? AND name = ?",
+      )
+        .bind(source, await sha256(source), tenant.id, "swapped")
+        .run();
+    const other = canonicalJson(JSON.stringify({ rules: { ...recorded.rules, side_effects: {} } }));
+    await hold(other);
+    const { body } = await recheck({ name: "swapped" }, "?store=true");
+    const used = { engine: "rules", hash: await sha256(other) };
+    expect(body).toMatchObject({ policy_id: "recorded/v1", differences: 1, policy: used });
+    const { text } = await call(tenant.key, "GET", "/v1/principals/$system/entries?kind=policy.rechecked");
+    expect(text).toContain(`"policy_hash":"${used.hash}"`);
+    for (const none of ["{", '{"name":"team"}', "7"]) {
+      await hold(none);
+      const answer = await recheck({ name: "swapped" });
+      expect([answer.status, answer.body.type]).toEqual([503, "urn:runseal:problem:index-conflict"]);
+    }
+  });
+
   it("that the tenant does not have is not found, be it another's or nobody's", async () => {
     const other = await newTenant("other");
     await call(other.key, "PUT", "/v1/policies/theirs", strict);

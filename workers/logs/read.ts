@@ -66,6 +66,12 @@ export async function requireRebuilt(env: Env, tenantId: string): Promise<void> 
     throw new Problem("index-rebuilding", REBUILDING);
 }
 
+/** Has D1 filled again, unless that is under way: it was found to lack what it once had. */
+export async function beginRebuild(env: Env, tenantId: string): Promise<void> {
+  const directory = env.TENANT_DIRECTORY.getByName(tenantId);
+  if (!(await directory.indexView()).rebuilding) await directory.startRebuild();
+}
+
 /**
  * Makes D1 hold the acknowledged entries of every log of the tenant. Throws 503 `index-rebuilding`, and goes on with a
  * rebuild of the tenant's index where one runs.

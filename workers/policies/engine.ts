@@ -8,13 +8,14 @@
  * - Open a policy once and ask it about any number of runs, one after the other: it keeps nothing from run to run.
  *   `decide` may answer at once or with a promise; use `recheckRun`, which takes both.
  * - Fold with `keepViews: policy.readsView !== false`.
- * - A latest version is settled when it is opened. `reference` is the JSON text of a policy that opens the same one again:
- *   a job keeps it, and reads it with `readPolicy(new JsonReader(reference))` when it goes on after a restart.
+ * - A latest version is settled when it is opened. `reference` is the JSON text of a policy that names the same one again:
+ *   a job keeps it with the hash and the identity, and opens it with `reopenPolicy` (reopen.ts) when it goes on.
  * - `engine: "decisions"` answers for the evaluations of one run only: a job over many runs refuses it.
  * - Call `close()` when done, also after a failure: a module's sandbox ends with it.
  *
  * Throws problems: 404 `not-found` for a stored policy that the tenant does not have (another tenant's looks the same),
- * 422 `invalid-policy` with a pointer, 422 `engine-disabled` for an engine that is off here, 503 where D1 is away or filled again.
+ * 422 `invalid-policy` with a pointer, 422 `engine-disabled` for an engine that is off here, 503 where D1 is away, is filled
+ * again, or holds what nobody stored.
  *
  * @module
  */
@@ -32,7 +33,7 @@ import { Problem } from "../http/problem.ts";
 import { requireRebuilt } from "../logs/read.ts";
 import { openCedar } from "./cedar.ts";
 import { openModule } from "./module.ts";
-import { readVersion } from "./store.ts";
+import { readVersion, type StoredPolicy } from "./store.ts";
 
 /** A version of a stored policy. */
 export interface StoredVersion {
@@ -47,7 +48,7 @@ export interface OpenedPolicy {
   readonly engine: EngineName | "decisions";
   /** Null for a policy that came with the request. */
   readonly stored: StoredVersion | null;
-  /** Hex SHA-256 of the policy's canonical JSON; null for decisions, which have no source. */
+  /** Hex SHA-256 of the canonical JSON of what is asked; null for decisions, which have no source. */
   readonly hash: string | null;
   /** JSON text that `readPolicy` reads as the same policy, version and all; null for decisions. */
   readonly reference: string | null;
@@ -70,9 +71,17 @@ export async function openPolicy(env: Env, tenant: string, asked: AskedPolicy): 
   await requireRebuilt(env, tenant);
   const row = await readVersion(env.DB, tenant, asked.name, asked.version);
   if (row === null) throw new Problem("not-found", { pointer: asked.pointer });
-  const document = storedDocument(row.source);
+  return openVersion(env, tenant, row);
+}
+
+/** The engine over a stored version. Throws what `openDocument` does, and 503 `index-conflict` for a source that is none. */
+export async function openVersion(
+  env: Env,
+  tenant: string,
+  { name, version, hash, source }: StoredPolicy,
+): Promise<OpenedPolicy> {
+  const document = storedDocument(source);
   const opened = await openDocument(env, tenant, document);
-  const { name, version, hash } = row;
   const reference = JSON.stringify({ name, version });
   return { ...opened, engine: document.engine, stored: { name, version, hash }, hash, reference };
 }
@@ -123,9 +132,13 @@ export function policyProblem(error: unknown): unknown {
   return new Problem(code, { pointer: error.pointer ?? "", detail: error.message });
 }
 
-/** A stored source as the document that it is: it was checked when it was stored. */
+/** A stored source as the document that it is: it was checked when it was stored. Throws 503 `index-conflict` for another. */
 export function storedDocument(source: string): PolicyDocument {
-  const asked = readPolicy(new JsonReader(source));
-  if (asked.kind !== "inline") throw new Problem("internal");
-  return asked.document;
+  try {
+    const asked = readPolicy(new JsonReader(source));
+    if (asked.kind === "inline") return asked.document;
+  } catch (error) {
+    if (!(error instanceof RunsealError)) throw error;
+  }
+  throw new Problem("index-conflict", { detail: "what is stored as a policy is none" });
 }
