@@ -1,6 +1,7 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { INDEXED_HEAD } from "../../durable-objects/principal-log/indexed-head.ts";
+import { FLUSH_PACE } from "../../durable-objects/principal-log/outbox.ts";
 import { REFILL_LIMITS } from "../../durable-objects/principal-log/refill.ts";
 import { MIRROR_PACE } from "../../durable-objects/tile-store/mirror-keeper.ts";
 import type { TestTenant } from "../workers/support.ts";
@@ -11,6 +12,7 @@ import { entries, entry, newTenant, problemOf, resultsOf, TestLog } from "./supp
 let tenant: TestTenant;
 const limits = { ...REFILL_LIMITS };
 const { waitMs } = INDEXED_HEAD;
+const flushPace = { ...FLUSH_PACE };
 beforeEach(async () => {
   MIRROR_PACE.minPutInterval = 20;
   tenant = await newTenant();
@@ -19,6 +21,7 @@ afterEach(() => {
   vi.restoreAllMocks();
   Object.assign(REFILL_LIMITS, limits);
   INDEXED_HEAD.waitMs = waitMs;
+  Object.assign(FLUSH_PACE, flushPace);
 });
 
 const isCheckpoint = (key: string) => key.endsWith("/checkpoint");
@@ -133,6 +136,23 @@ describe("what D1 says of a log's head", () => {
     });
     expect((await log.append(entry())).status).toBe(201);
     expect(silent).toHaveBeenCalled();
+  });
+
+  it("covers no more entries than D1 holds", async () => {
+    const log = new TestLog(tenant, "chunks");
+    await log.append(entries(1000));
+    await log.append(entries(500));
+    FLUSH_PACE.ms = -1;
+    const held = async () => {
+      const row = await env.DB.prepare("SELECT last_seq, checkpoint FROM logs WHERE name = ? AND tenant = ?")
+        .bind(log.name, tenant.id)
+        .first<{ last_seq: number; checkpoint: string | null }>();
+      return [row?.last_seq, row?.checkpoint?.split("\n")[1]];
+    };
+    expect((await log.get("/entries?limit=1")).status).toBe(503);
+    expect(await held()).toEqual([1000, undefined]);
+    expect((await log.get("/entries?limit=1")).status).toBe(200);
+    expect(await held()).toEqual([1500, "1500"]);
   });
 
   it("is gone with the log's rows where these are taken out of D1", async () => {
