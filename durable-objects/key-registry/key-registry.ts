@@ -31,6 +31,7 @@ import {
   nextRecord,
   proposalOf,
   readProposal,
+  recoversAudit,
   sortedSignatures,
   unfitKey,
 } from "./next-record.ts";
@@ -268,8 +269,8 @@ export class KeyRegistry extends DurableObject<Env> {
       try {
         return await work(this.#store.chain());
       } catch (error) {
-        if (!(error instanceof RunsealError) || error.code !== "key-lost") throw error;
-        return refused("registry-unavailable", error.message);
+        if (!(error instanceof RunsealError) || !["key-lost", "bad-key"].includes(error.code)) throw error;
+        return refused("registry-unavailable", `${error.message}: recover the audit key first`);
       }
     });
   }
@@ -296,6 +297,8 @@ export class KeyRegistry extends DurableObject<Env> {
     by: string,
     keys: readonly WrappedKey[],
   ): Promise<RecordOutcome> {
+    // Its entry is signed by the audit key. What can't have one would keep the record that recovers the key from its place.
+    if (!recoversAudit(signed)) await this.#open(tenant, "audit", chain);
     let epoch: number;
     try {
       // The rules that everybody verifies by have the last word on what is published.

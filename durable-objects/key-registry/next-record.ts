@@ -17,7 +17,7 @@ import type {
   Role,
   SignedRecord,
 } from "../../shared/registry/record.ts";
-import { decodeRecord, encodeRecord, OPS, signRecord } from "../../shared/registry/record.ts";
+import { decodeRecord, encodeRecord, OPS, ROLES, signRecord } from "../../shared/registry/record.ts";
 import { signedMessage } from "../../shared/signing.ts";
 import type { Proposal, RegistryRefusal } from "./types.ts";
 import { refused } from "./types.ts";
@@ -115,6 +115,12 @@ export function unfitKey(chain: RegistryChain, key: Uint8Array, pointer: string)
 /** Signatures in the order in which they are published. */
 export function sortedSignatures(signatures: readonly RecordSignature[]): RecordSignature[] {
   return [...signatures].sort((a, b) => compareBytes(a.key, b.key));
+}
+
+/** Whether the record puts another audit key in the place of one that is lost. */
+export function recoversAudit({ bytes }: SignedRecord): boolean {
+  const { op, add } = decodeRecord(bytes);
+  return op === OPS.recover && add.some((binding) => binding.role === ROLES.audit);
 }
 
 /** Whether the record (base64) gives the role to another key. */

@@ -196,6 +196,7 @@ describe("a rotation of the audit key", () => {
     await log.evict();
     await system.evict();
     expect(problemOf(await log.append(entry()))).toBe("registry-unavailable");
+    expect(problemOf(await recoverKey(tenant, recovery, "log"))).toBe("registry-unavailable");
     expect((await recoverKey(tenant, recovery)).status).toBe(201);
     const head = headOf(await log.append(entry()));
     expect([head.size, head.epoch, signatures(head), head.key === before.key]).toEqual([3, 1, 1, false]);

@@ -84,6 +84,12 @@ describe("a registry whose storage was set back", () => {
     await setBack();
     const log = new TestLog(tenant, "recovered");
     expect(problemOf(await log.append(entries(1)))).toBe("registry-unavailable");
+    // Nothing gets before the record that recovers the audit key: it could not be recorded.
+    for (const answer of [
+      await call(tenant.key, "POST", "/v1/registry/rotations", { role: "log" }),
+      await recoverKey(tenant, recovery, "log"),
+    ])
+      expect([answer.status, problemOf(answer)]).toEqual([503, "registry-unavailable"]);
     expect((await recoverKey(tenant, recovery)).status).toBe(201);
     await log.append(entries(2));
     expect((await log.check()).size).toBe(2);
