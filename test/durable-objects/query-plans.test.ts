@@ -15,6 +15,7 @@ const WAYS = {
   number: "INTEGER PRIMARY KEY (rowid=?)",
   "range of numbers": "INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
   id: "INDEX entries_by_id (log=? AND id=?)",
+  "range of ids": "INDEX entries_by_id (log=? AND id>? AND id<?)",
   arrival: "INDEX entries_by_arrival (tenant=?)",
   "arrival after a place": "INDEX entries_by_arrival (tenant=? AND pos>?)",
 } as const;
@@ -183,6 +184,20 @@ describe("D1 finds entries by index, however long the log is", () => {
       }
     });
     expect(found).toEqual(new Set(["arrival"]));
+  });
+
+  it("for a policy that is put, put again, and compared with the log", async () => {
+    const policy = { rules: { side_effects: {} } };
+    const found = await waysOf(async () => {
+      for (const status of [201, 200]) {
+        expect((await call(tenant.key, "PUT", "/v1/policies/planned", policy)).status).toBe(status);
+        expect((await get("/v1/principals/$system/entries?limit=1")).status).toBe(200);
+      }
+      const body = { tenant: tenant.id };
+      const rebuilt = await call(env.RUNSEAL_OPERATOR_TOKEN, "POST", "/v1/admin/rebuild-index", body);
+      expect(rebuilt.body).toMatchObject({ done: true, refused: 0 });
+    });
+    expect(found).toEqual(new Set(["id", "range of ids", "range of numbers", "arrival"]));
   });
 
   it("for an erasure", async () => {

@@ -189,6 +189,7 @@ describe("a policy whose storing breaks off", () => {
             if (sql.startsWith("UPDATE policies SET stored")) throw new Error("D1_ERROR: away");
             return prepare(sql);
           },
+          batch: env.DB.batch.bind(env.DB),
         }) as unknown as D1DatabaseSession,
     );
     const failed = await put(name, STRICT);

@@ -7,12 +7,10 @@ import { canonicalJson } from "../../shared/json/canonical.ts";
 import { COPIES_STEP } from "../../workers/logs/restore-copies.ts";
 import { breakGets, breakPuts } from "../durable-objects/faults.ts";
 import { clearIndex } from "../durable-objects/index-copy.ts";
+import { CEDAR, lose, problemOf, RULES, rebuild, rowsOf, STRICT, step } from "./policies-support.ts";
 import type { Answer, TestTenant } from "./support.ts";
 import { call, entry, newTenant } from "./support.ts";
 
-const RULES = { rules: { side_effects: { read_only: "allow" } } };
-const STRICT = { rules: { side_effects: { read_only: "deny" }, tools: { "a<b": { outcome: "allow" } } } };
-const CEDAR = { cedar: 'permit(principal, action == Action::"read_file", resource);' };
 const NAMED = { cedar: "permit(principal, action, resource);", policy_id: "acme/v7" };
 const MODULE = { module: 'export function decide() { return { outcome: "allow" }; }' };
 
@@ -32,10 +30,6 @@ afterEach(() => {
 const put = (name: string, body: unknown, of = tenant): Promise<Answer> =>
   call(of.key, "PUT", `/v1/policies/${name}`, body);
 const get = (path: string, of = tenant) => call(of.key, "GET", `/v1/policies${path}`);
-const problemOf = ({ status, body }: Answer) => [
-  status,
-  String(body.type).replace("urn:runseal:problem:", ""),
-];
 const keyOf = (path: string, of = tenant) => `t/${of.id}/${path}`;
 
 async function sha256(text: string): Promise<string> {
@@ -49,51 +43,7 @@ async function putSpec(spec: unknown, of = tenant): Promise<{ hash: string; answ
 }
 
 const getSpec = (hash: string): Promise<Answer> => call(tenant.key, "GET", `/v1/tools/${hash}`);
-
-/** The rows of both tables of some tenants. */
-async function rows(of = [tenant]): Promise<Record<string, unknown>[]> {
-  const ids = JSON.stringify(of.map(({ id }) => id));
-  const all = ["policies", "tool_specs"].map((table) =>
-    env.DB.prepare(
-      `SELECT * FROM ${table} WHERE tenant IN (SELECT value FROM json_each(?)) ORDER BY 1, 2, 3`,
-    ).bind(ids),
-  );
-  return (await env.DB.batch<Record<string, unknown>>(all)).flatMap(({ results }) => results);
-}
-
-async function lose(): Promise<void> {
-  await env.DB.batch([env.DB.prepare("DELETE FROM policies"), env.DB.prepare("DELETE FROM tool_specs")]);
-}
-
-interface Step {
-  readonly done: boolean;
-  readonly cursor: string | null;
-  readonly restored: number;
-  readonly refused: number;
-}
-
-const step = (body: unknown): Promise<Answer> =>
-  call(env.RUNSEAL_OPERATOR_TOKEN, "POST", "/v1/admin/rebuild-index", body);
-
-/** Every step of a rebuild, of all tenants or of one. */
-async function rebuild(only?: TestTenant): Promise<{ steps: number; restored: number; refused: number }> {
-  let [steps, restored, refused] = [0, 0, 0];
-  for (let cursor: string | null = null; ; ) {
-    const answer = await step({
-      ...(only === undefined ? {} : { tenant: only.id }),
-      ...(cursor === null ? {} : { cursor }),
-    });
-    expect(answer.status, answer.text).toBe(200);
-    const one = answer.body as unknown as Step;
-    steps += 1;
-    expect(steps).toBeLessThan(200);
-    restored += one.restored;
-    refused += one.refused;
-    if (one.done) return { steps, restored, refused };
-    cursor = one.cursor;
-  }
-}
-
+const rows = (of = [tenant]) => rowsOf(of);
 const refusals = () => lines.map((line) => JSON.parse(line)).filter(({ event }) => event === "copy-refused");
 
 describe("what is stored", () => {
@@ -330,14 +280,98 @@ describe("what D1 lost", () => {
     expect((await get("/team?version=2")).body.policy).toEqual(STRICT);
   });
 
-  it("comes back when a new content meets its number", async () => {
+  it("is put back whatever was stored under a further number meanwhile", async () => {
     const [first, second] = [await put("team", RULES), await put("team", STRICT)];
     await lose();
     const third = await put("team", CEDAR);
     expect([third.status, third.body.version]).toEqual([201, 3]);
-    expect((await get("/team?version=1")).body).toMatchObject(first.body);
     expect((await put("team", STRICT)).body).toEqual(second.body);
     expect((await get("/team")).body.version).toBe(3);
+    // The content of the first one is shown as another version already, which an earlier release could bring about.
+    await env.DB.prepare(
+      "INSERT INTO policies SELECT tenant, name, 9, policy_id, engine, source, created_at, ?, 1 FROM policies WHERE tenant = ? AND version = 3",
+    )
+      .bind(first.body.hash, tenant.id)
+      .run();
+    expect(await rebuild(tenant)).toMatchObject({ restored: 1, refused: 0 });
+    expect((await get("/team?version=1")).body).toMatchObject(first.body);
+  });
+
+  it("is passed over where D1 does not take it, and waited for where D1 is away", async () => {
+    const [, bad] = [await put("good", RULES), await put("bad", STRICT)];
+    await lose();
+    const original = env.DB.batch.bind(env.DB) as D1Database["batch"];
+    const broken = vi.spyOn(env.DB, "batch").mockImplementation(async (statements) => {
+      if (!JSON.stringify(statements).includes("INSERT INTO policies")) return original(statements);
+      throw new Error("D1_ERROR: Network connection lost.");
+    });
+    expect((await step({ tenant: tenant.id })).status).toBe(503);
+    expect([broken.mock.calls.length > 0, refusals()]).toEqual([true, []]);
+    broken.mockRestore();
+    await env.DB.prepare(
+      `CREATE TRIGGER no_bad BEFORE INSERT ON policies WHEN NEW.hash = '${bad.body.hash}' BEGIN SELECT RAISE(ABORT, 'no'); END`,
+    ).run();
+    expect(await rebuild(tenant)).toMatchObject({ restored: 1, refused: 1 });
+    expect(refusals().map(({ key, why }) => [key, why])).toEqual([["policies/bad/1", "D1 does not take it"]]);
+    await env.DB.prepare("DROP TRIGGER no_bad").run();
+    expect(await rebuild(tenant)).toMatchObject({ restored: 1, refused: 0 });
+    expect((await get("/bad")).body).toMatchObject(bad.body);
+  });
+
+  it("is shown by a rebuild as soon as it is recorded and in R2, whatever its request was answered", async () => {
+    await put("team", RULES);
+    const broken = breakPuts("fails but persisted", (key) => key.includes("/policies/"));
+    expect((await put("team", STRICT)).status).toBe(503);
+    broken.mend();
+    expect((await get("/team")).body.version).toBe(1);
+    expect((await rebuild(tenant)).restored).toBe(1);
+    expect((await get("/team")).body).toMatchObject({ version: 2, policy: STRICT });
+  });
+});
+
+describe("a row of a version that somebody changed in D1", () => {
+  const other = JSON.stringify(RULES);
+  const changes: [string, () => Promise<string>][] = [
+    ["its source", async () => `source = '${other}'`],
+    ["its hash", async () => `hash = '${await sha256(other)}'`],
+    ["both", async () => `source = '${other}', hash = '${await sha256(other)}'`],
+    ["what it says of its source", async () => "policy_id = 'x', engine = 'cedar'"],
+  ];
+
+  it.each(changes)(
+    "is made what the log records by the same policy, and by a rebuild: %s",
+    async (_, set) => {
+      const [, second] = [await put("team", CEDAR), await put("team", STRICT)];
+      const before = await rows();
+      const alter = async () =>
+        env.DB.prepare(`UPDATE policies SET ${await set()} WHERE tenant = ? AND version = 2`)
+          .bind(tenant.id)
+          .run();
+      for (const mend of [() => put("team", STRICT), () => rebuild(tenant)]) {
+        await alter();
+        expect(await rows()).not.toEqual(before);
+        const mended = await mend();
+        expect("status" in mended ? [mended.status, mended.body] : mended.restored).toEqual(
+          "status" in mended ? [200, second.body] : 1,
+        );
+        expect(await rows()).toEqual(before);
+      }
+      const named = lines
+        .map((line) => JSON.parse(line))
+        .filter(({ event }) => event === "policy-row-replaced");
+      expect(named.map(({ key }) => key)).toEqual(["policies/team/2", "policies/team/2"]);
+    },
+  );
+
+  it("is found in bounded steps", async () => {
+    for (const body of [RULES, STRICT, CEDAR]) await put("team", body);
+    await env.DB.prepare("UPDATE policies SET source = '{}' WHERE tenant = ?").bind(tenant.id).run();
+    COPIES_STEP.bytes = 3;
+    const done = await rebuild(tenant);
+    expect([done.steps >= 3, done.restored]).toEqual([true, 3]);
+    const statements = vi.spyOn(env.DB, "prepare");
+    expect((await rebuild(tenant)).steps).toBeGreaterThanOrEqual(3);
+    expect(statements.mock.calls.filter(([sql]) => sql.includes("source FROM policies")).length).toBe(3);
   });
 });
 

@@ -57,13 +57,16 @@ export type TenantPromise = ReadonlyMap<string, number>;
 /**
  * Goes on with a rebuild of the tenant's index where one runs. Throws 503 `index-rebuilding` until it is through: policies
  * and tool specs may be missing up to then.
+ *
+ * @returns false where one ran, and is through now: what was read of D1 before may be short
  */
-export async function requireRebuilt(env: Env, tenantId: string): Promise<void> {
+export async function requireRebuilt(env: Env, tenantId: string): Promise<boolean> {
   const directory = env.TENANT_DIRECTORY.getByName(tenantId);
-  if (!(await directory.indexView()).rebuilding) return;
+  if (!(await directory.indexView()).rebuilding) return true;
   const tenant = await directory.tenant();
   if (tenant !== null && !(await rebuildStep(env, tenant)).done)
     throw new Problem("index-rebuilding", REBUILDING);
+  return false;
 }
 
 /** Has D1 filled again, unless that is under way: it was found to lack what it once had. */

@@ -1,6 +1,6 @@
 /**
  * The part of a rebuild that comes after the logs: policies and tool specs, from R2. A step lists what R2 has, asks D1
- * which of these it lacks, and takes some of them back.
+ * which of these it lacks or has wrong, and takes some of them back.
  *
  * @module
  */
@@ -9,7 +9,8 @@ import type { Env } from "../env.ts";
 import { logEvent } from "../log-event.ts";
 import { askMirror, type TakenBack } from "../mirror.ts";
 import { POLICY_COPIES, parsePolicyKey } from "../policies/copy.ts";
-import { shownVersions, type VersionName } from "../policies/store.ts";
+import { shownSizes, soundVersions, versionKey } from "../policies/shown.ts";
+import type { VersionName } from "../policies/store.ts";
 import { takeBack } from "../policies/take-back.ts";
 import { parseSpecKey, SPEC_COPIES, storedSpecs, takeBackSpecs } from "../tools/store.ts";
 
@@ -17,7 +18,7 @@ import { parseSpecKey, SPEC_COPIES, storedSpecs, takeBackSpecs } from "../tools/
 export const COPIES_STEP = {
   /** Keys that are listed: R2's own bound is 1,000. */
   keys: 1000,
-  /** Objects that are read, and their bytes; one at least. */
+  /** Objects that are read, and their bytes, also of the rows that are compared first; one of each at least. */
   objects: 48,
   bytes: 8 * 1024 * 1024,
 };
@@ -34,22 +35,38 @@ interface Listed {
   readonly size: number;
 }
 
+interface Looked {
+  /** How many of what was listed, from the first on, were looked at. */
+  readonly looked: number;
+  /** Those of them that D1 lacks or has wrong, and those whose key says nothing. */
+  readonly missing: readonly Listed[];
+}
+
 interface Folder {
   readonly prefix: string;
-  /** Those that D1 lacks, and those whose key says nothing. */
-  missing(env: Env, tenant: TenantRecord, listed: readonly Listed[]): Promise<readonly Listed[]>;
+  look(env: Env, tenant: TenantRecord, listed: readonly Listed[]): Promise<Looked>;
   take(env: Env, tenant: TenantRecord, keys: readonly string[]): Promise<TakenBack>;
 }
 
 const POLICIES: Folder = {
   prefix: POLICY_COPIES,
-  async missing(env, { id }, listed) {
-    const versions = listed.map(({ key }) => parsePolicyKey(key)).filter((version) => version !== null);
-    const shown = await shownVersions(env.DB, id, versions);
-    return listed.filter(({ key }) => {
-      const version = parsePolicyKey(key);
-      return version === null || !shown(version);
-    });
+  async look(env, tenant, listed) {
+    const all = listed.map(({ key }) => parsePolicyKey(key));
+    const sizes = await shownSizes(env, tenant.id, all.filter(isNamed));
+    const sizeOf = (version: VersionName | null) =>
+      version === null ? 0 : (sizes.get(versionKey(version)) ?? 0);
+    let looked = 0;
+    for (let sum = 0; looked < all.length; looked++) {
+      sum += sizeOf(all[looked] ?? null);
+      if (looked > 0 && sum > COPIES_STEP.bytes) break;
+    }
+    const shown = all.slice(0, looked).filter((version) => sizeOf(version) > 0);
+    const sound = await soundVersions(env, tenant, shown.filter(isNamed));
+    const isMissing = (_: Listed, i: number): boolean => {
+      const version = all[i] ?? null;
+      return version === null || !sound.has(versionKey(version));
+    };
+    return { looked, missing: listed.slice(0, looked).filter(isMissing) };
   },
   take: (env, tenant, keys) =>
     takeNamed(keys, parsePolicyKey, tenant, (named: VersionName[]) => takeBack(env, tenant, named)),
@@ -57,14 +74,19 @@ const POLICIES: Folder = {
 
 const SPECS: Folder = {
   prefix: SPEC_COPIES,
-  async missing(env, { id }, listed) {
-    const hashes = listed.map(({ key }) => parseSpecKey(key)).filter((hash) => hash !== null);
+  async look(env, { id }, listed) {
+    const hashes = listed.map(({ key }) => parseSpecKey(key)).filter(isNamed);
     const stored = await storedSpecs(env.DB, id, hashes);
-    return listed.filter(({ key }) => !stored.has(parseSpecKey(key) ?? ""));
+    const missing = listed.filter(({ key }) => !stored.has(parseSpecKey(key) ?? ""));
+    return { looked: listed.length, missing };
   },
   take: (env, tenant, keys) =>
     takeNamed(keys, parseSpecKey, tenant, (named: string[]) => takeBackSpecs(env, tenant.id, named)),
 };
+
+function isNamed<T>(named: T | null): named is T {
+  return named !== null;
+}
 
 /** Takes those whose key names something; the others are refused. */
 async function takeNamed<T>(
@@ -105,7 +127,7 @@ async function stepOf(env: Env, tenant: TenantRecord, folder: Folder, after: str
     bucket.list({ prefix: base + folder.prefix, startAfter: base + after, limit: COPIES_STEP.keys }),
   );
   const listed = objects.map(({ key, size }) => ({ key: key.slice(base.length), size }));
-  const missing = await folder.missing(env, tenant, listed);
+  const { looked, missing } = await folder.look(env, tenant, listed);
   const due: string[] = [];
   let bytes = 0;
   for (const { key, size } of missing) {
@@ -114,6 +136,7 @@ async function stepOf(env: Env, tenant: TenantRecord, folder: Folder, after: str
     due.push(key);
   }
   const taken = await folder.take(env, tenant, due);
-  const last = due.length < missing.length ? due.at(-1) : truncated ? listed.at(-1)?.key : undefined;
-  return { ...taken, after: last ?? null };
+  if (due.length < missing.length) return { ...taken, after: due.at(-1) ?? null };
+  const through = looked === listed.length && !truncated;
+  return { ...taken, after: through ? null : (listed[looked - 1]?.key ?? null) };
 }

@@ -54,14 +54,32 @@ export async function readCopy(
   return text === null ? null : (parseCopy(version, text) ?? "altered");
 }
 
-function parseCopy({ name, version }: VersionName, text: string): StoredPolicy | null {
-  try {
+function parseCopy(version: VersionName, text: string): StoredPolicy | null {
+  return unlessRefused(() => {
     const { created_at: createdAt, source } = Copy.parse(JSON.parse(text));
+    return policyOf(version, createdAt, source);
+  });
+}
+
+/** The version that a source makes: all but its name, its number and its time follow from it. Null where it is no policy. */
+export function policyOf(
+  { name, version }: VersionName,
+  createdAt: string,
+  source: string,
+): StoredPolicy | null {
+  return unlessRefused(() => {
     const asked = readPolicy(new JsonReader(source));
     if (asked.kind !== "inline" || documentText(asked.document) !== source) return null;
     const hash = toHex(nativeCrypto.sha256(utf8(source)));
     const policyId = documentIdentity(asked.document);
     return { name, version, engine: asked.document.engine, policyId, hash, createdAt, source };
+  });
+}
+
+/** What `read` answers; null where it finds that the text is not what it has to be. */
+function unlessRefused<T>(read: () => T | null): T | null {
+  try {
+    return read();
   } catch (error) {
     if (error instanceof SyntaxError || error instanceof z.ZodError || error instanceof RunsealError) {
       return null;

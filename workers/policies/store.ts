@@ -92,26 +92,35 @@ export async function listLatest(
   return results;
 }
 
-/** A version that is reserved or stored. */
+/** A version that is reserved or shown. */
 export interface Reservation extends StoredPolicy {
-  readonly stored: boolean;
+  readonly shown: boolean;
 }
 
-/** The version that has this content, stored or only reserved; null where there is none. */
+/**
+ * The version that has this content: a shown one before one that is only reserved, the wanted one before the lowest. Null
+ * where there is none.
+ */
 export async function findByHash(
   db: D1DatabaseSession,
   tenant: string,
   name: string,
   hash: string,
+  wanted: number | null,
 ): Promise<Reservation | null> {
   const row = await db
-    .prepare(`SELECT ${COLUMNS}, source, stored FROM policies WHERE tenant = ?1 AND name = ?2 AND hash = ?3`)
-    .bind(tenant, name, hash)
+    .prepare(
+      `SELECT ${COLUMNS}, source, stored FROM policies WHERE tenant = ?1 AND name = ?2 AND hash = ?3
+       ORDER BY stored DESC, version IS ?4 DESC, version LIMIT 1`,
+    )
+    .bind(tenant, name, hash, wanted)
     .first<StoredPolicy & { stored: number }>();
-  return row === null ? null : { ...row, stored: row.stored === 1 };
+  if (row === null) return null;
+  const { stored, ...policy } = row;
+  return { ...policy, shown: stored === 1 };
 }
 
-/** The highest version, stored or only reserved; 0 where there is none. */
+/** The highest version, shown or only reserved; 0 where there is none. */
 export async function highestVersion(db: D1DatabaseSession, tenant: string, name: string): Promise<number> {
   const row = await db
     .prepare("SELECT MAX(version) AS version FROM policies WHERE tenant = ?1 AND name = ?2")
@@ -123,10 +132,12 @@ export async function highestVersion(db: D1DatabaseSession, tenant: string, name
 /** Takes the version for this content, unseen yet. False where somebody else took it, or the content is there. */
 export async function reserve(db: D1DatabaseSession, tenant: string, policy: StoredPolicy): Promise<boolean> {
   const { name, version, policyId, engine, source, createdAt, hash } = policy;
+  // One statement: of two who send the same content at once, one alone gets a number for it.
   const { meta } = await db
     .prepare(
       `INSERT INTO policies (tenant, name, version, policy_id, engine, source, created_at, hash, stored)
-       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0) ON CONFLICT DO NOTHING`,
+       SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0
+       WHERE NOT EXISTS (SELECT 1 FROM policies WHERE tenant = ?1 AND name = ?2 AND hash = ?8) ON CONFLICT DO NOTHING`,
     )
     .bind(tenant, name, version, policyId, engine, source, createdAt, hash)
     .run();
@@ -134,77 +145,69 @@ export async function reserve(db: D1DatabaseSession, tenant: string, policy: Sto
 }
 
 /**
- * Shows the version: its entry is durable, and R2 holds it. False where it is not reserved any more, or was shown
- * meanwhile.
+ * Shows the version: its entry is durable, and R2 holds it. False where it is not reserved with this content any more, or
+ * was shown meanwhile.
  */
 export async function markStored(
   db: D1DatabaseSession,
   tenant: string,
-  { name, version, createdAt }: Pick<StoredPolicy, "name" | "version" | "createdAt">,
+  { name, version, createdAt, hash, source }: StoredPolicy,
 ): Promise<boolean> {
   const { meta } = await db
     .prepare(
       `UPDATE policies SET stored = 1, created_at = ?4
-       WHERE tenant = ?1 AND name = ?2 AND version = ?3 AND stored = 0`,
+       WHERE tenant = ?1 AND name = ?2 AND version = ?3 AND stored = 0 AND hash = ?5 AND source = ?6`,
     )
-    .bind(tenant, name, version, createdAt)
+    .bind(tenant, name, version, createdAt, hash, source)
     .run();
   return meta.changes > 0;
 }
 
-/** Those of the versions that D1 shows. */
-export async function shownVersions(
-  db: D1Database,
-  tenant: string,
-  versions: readonly VersionName[],
-): Promise<(version: VersionName) => boolean> {
-  const { results } = await db
-    .prepare(
-      `SELECT name, version FROM policies WHERE tenant = ?1 AND stored = 1
-       AND (name, version) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?2))`,
-    )
-    .bind(tenant, JSON.stringify(versions.map(({ name, version }) => [name, version])))
-    .all<VersionName>();
-  const shown = new Set(results.map(({ name, version }) => `${name}/${version}`));
-  return ({ name, version }) => shown.has(`${name}/${version}`);
-}
+/** What became of a version that is put in its place. */
+export type Restored = "shown" | "replaced" | "unchanged";
 
 /**
- * Shows a version that D1 lost, and that the log records. What was reserved in its place meanwhile gives way: who reserved it
- * looks again. False where the content is shown as another version, or another content as this one.
+ * Shows a version that the log records and R2 holds, whatever D1 has in its place: nothing, another content that somebody
+ * reserved, who looks again then, or a row that somebody else wrote (`replaced`).
  */
-export async function restore(db: D1Database, tenant: string, policy: StoredPolicy): Promise<boolean> {
+export async function restore(
+  db: D1Database | D1DatabaseSession,
+  tenant: string,
+  policy: StoredPolicy,
+): Promise<Restored> {
   const { name, version, policyId, engine, source, createdAt, hash } = policy;
-  const results = await db.batch([
-    // One by one: with OR each would go through all versions of the name.
+  const [before, , put] = await db.batch([
     db
-      .prepare("DELETE FROM policies WHERE tenant = ?1 AND name = ?2 AND version = ?3 AND stored = 0")
+      .prepare("SELECT 1 FROM policies WHERE tenant = ?1 AND name = ?2 AND version = ?3 AND stored = 1")
       .bind(tenant, name, version),
     db
-      .prepare("DELETE FROM policies WHERE tenant = ?1 AND name = ?2 AND hash = ?3 AND stored = 0")
-      .bind(tenant, name, hash),
+      .prepare(
+        "DELETE FROM policies WHERE tenant = ?1 AND name = ?2 AND hash = ?3 AND stored = 0 AND version <> ?4",
+      )
+      .bind(tenant, name, hash, version),
     db
       .prepare(
         `INSERT INTO policies (tenant, name, version, policy_id, engine, source, created_at, hash, stored)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 1) ON CONFLICT DO NOTHING`,
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 1)
+         ON CONFLICT (tenant, name, version) DO UPDATE SET policy_id = excluded.policy_id, engine = excluded.engine,
+           source = excluded.source, created_at = excluded.created_at, hash = excluded.hash, stored = 1
+         WHERE stored = 0 OR (policy_id, engine, source, created_at, hash)
+           IS NOT (excluded.policy_id, excluded.engine, excluded.source, excluded.created_at, excluded.hash)`,
       )
       .bind(tenant, name, version, policyId, engine, source, createdAt, hash),
-    db
-      .prepare("SELECT 1 FROM policies WHERE tenant = ?1 AND name = ?2 AND version = ?3 AND hash = ?4")
-      .bind(tenant, name, version, hash),
   ]);
-  return results.at(-1)?.results.length === 1;
+  if (before?.results.length !== 1) return "shown";
+  return (put?.meta.changes ?? 0) > 0 ? "replaced" : "unchanged";
 }
 
-/** Gives a reserved version back: the log has another content under its number. */
+/** Gives a version back that this content has not: the log has another one under its number. */
 export async function release(
   db: D1DatabaseSession,
   tenant: string,
-  name: string,
-  version: number,
+  { name, version, hash }: VersionName & { readonly hash: string },
 ): Promise<void> {
   await db
-    .prepare("DELETE FROM policies WHERE tenant = ?1 AND name = ?2 AND version = ?3 AND stored = 0")
-    .bind(tenant, name, version)
+    .prepare("DELETE FROM policies WHERE tenant = ?1 AND name = ?2 AND version = ?3 AND hash = ?4")
+    .bind(tenant, name, version, hash)
     .run();
 }

@@ -1,17 +1,20 @@
 /**
- * Takes versions that D1 lost back from R2: those that the `$system` log records with the content that is there.
+ * Takes versions that D1 lost, or has wrong, back from R2: those that the `$system` log records with the content that is
+ * there.
  *
  * @module
  */
 import type { TenantRecord } from "../../durable-objects/tenant-directory/tenant-directory.ts";
 import type { Env } from "../env.ts";
+import { isRefusedRow } from "../index-db/refused-row.ts";
 import { logEvent } from "../log-event.ts";
 import { forEach, type TakenBack } from "../mirror.ts";
 import { policyKey, readCopy } from "./copy.ts";
 import { recordedVersions } from "./recorded.ts";
-import { restore, type VersionName } from "./store.ts";
+import type { StoredPolicy, VersionName } from "./store.ts";
+import { restore } from "./store.ts";
 
-/** Takes back what R2 has of these versions; one that it lacks is passed over. Throws 503 problems. */
+/** Takes back what R2 has of these versions; one that it lacks is passed over. Throws 503 problems, and what D1 throws. */
 export async function takeBack(
   env: Env,
   tenant: TenantRecord,
@@ -26,11 +29,9 @@ export async function takeBack(
     const why =
       copy === "altered"
         ? "not a policy"
-        : !isRecorded(copy)
-          ? "not the content that the system log records"
-          : (await restore(env.DB, tenant.id, copy))
-            ? null
-            : "shown as another version";
+        : isRecorded(copy)
+          ? await putBack(env, tenant.id, copy)
+          : "not the content that the system log records";
     if (why === null) {
       restored += 1;
       return;
@@ -40,4 +41,30 @@ export async function takeBack(
   };
   await forEach(versions, take);
   return { restored, refused };
+}
+
+/** Why D1 does not take the version; null where it has it. Throws what a D1 that is away throws. */
+async function putBack(env: Env, tenant: string, copy: StoredPolicy): Promise<string | null> {
+  try {
+    await showRecorded(env.DB, tenant, copy);
+    return null;
+  } catch (error) {
+    if (!isRefusedRow(error)) throw error;
+    return "D1 does not take it";
+  }
+}
+
+/**
+ * Shows a version that the log records and R2 holds; a row of somebody else's in its place is named in the service's log.
+ *
+ * @returns whether it was not shown before
+ */
+export async function showRecorded(
+  db: D1Database | D1DatabaseSession,
+  tenant: string,
+  policy: StoredPolicy,
+): Promise<boolean> {
+  const restored = await restore(db, tenant, policy);
+  if (restored === "replaced") logEvent("policy-row-replaced", { tenant, key: policyKey(policy) });
+  return restored === "shown";
 }

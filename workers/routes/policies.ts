@@ -95,7 +95,7 @@ const put = tenantRoute(
     rawBody: { schema: PolicySource, contentTypes: ["application/json"], limit: MAX_POLICY_BYTES },
     answers: {
       200: { description: "a version has this content already", schema: PolicyOut },
-      201: { description: "a new version", schema: PolicyOut },
+      201: { description: "a new version, or one that is shown again", schema: PolicyOut },
     },
   },
   async ({ request, env, caller, params, query }) => {
