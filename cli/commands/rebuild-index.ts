@@ -86,7 +86,7 @@ export const rebuildIndexCommand: Command = {
     if (restored > 0) out(`${restored} policies and tool specs came back from R2`);
     if (refused === 0) return EXIT.holds;
     out(
-      `${refused} objects in R2 are not what their key says, and were left out: see copy-refused in its log`,
+      `${refused} objects in R2 are not what their key says, or D1 did not take them: they were left out, see copy-refused in its log`,
     );
     return EXIT.fails;
   },

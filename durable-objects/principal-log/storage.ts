@@ -9,7 +9,7 @@ import { RunsealError } from "../../shared/errors.ts";
 import { RightEdge } from "../../shared/merkle/edge.ts";
 import type { Arrival } from "../tenant-directory/index-state.ts";
 import type { Row } from "../tile-store/sql.ts";
-import { blob, bytesOf, firstRow } from "../tile-store/sql.ts";
+import { addColumn, blob, bytesOf, firstRow } from "../tile-store/sql.ts";
 import { TileTable } from "../tile-store/tile-table.ts";
 import { RecentSegments } from "./recent-segments.ts";
 
@@ -361,12 +361,6 @@ export class LogStorage {
   #first(query: string, ...bindings: SqlStorageValue[]): Row | undefined {
     return firstRow(this.#sql, query, ...bindings);
   }
-}
-
-/** Adds a column that a table made by an earlier version lacks. */
-function addColumn(sql: SqlStorage, table: string, column: string, type: string): void {
-  if (firstRow(sql, "SELECT 1 FROM pragma_table_info(?) WHERE name = ?", table, column) === undefined)
-    sql.exec(`ALTER TABLE ${table} ADD COLUMN ${column} ${type}`);
 }
 
 function headOf(row: Row): Omit<Segment, "leaves" | "rows"> {

@@ -11,6 +11,8 @@
  *
  * @module
  */
+import { addColumn } from "../tile-store/sql.ts";
+
 type Row = Record<string, SqlStorageValue>;
 
 /** When rows arrived in D1, by D1's own clock and the tenant's arrival counter there. */
@@ -43,8 +45,24 @@ export interface NamedLog extends LogKey {
   readonly name: string;
 }
 
-/** How far a rebuild has got: with its logs, or with what comes after them (workers/logs/restore-copies.ts). */
-export type RebuildPlace = Pick<NamedLog, "name" | "generation"> | { readonly copiesAfter: string };
+/** A step through what comes after the logs (workers/logs/restore-copies.ts): where it began, and where it ended. */
+export interface CopyStep {
+  readonly from: string;
+  readonly copiesAfter: string;
+  /** Objects that it refused. */
+  readonly refused: number;
+}
+
+/** How far a rebuild has got: with its logs, or with what comes after them. */
+export type RebuildPlace = Pick<NamedLog, "name" | "generation"> | CopyStep;
+
+/** How a rebuild stands once its last step is made. */
+export interface Rebuilt {
+  /** False where it was begun anew meanwhile. */
+  readonly ended: boolean;
+  /** Objects that all its steps refused, whoever made them. */
+  readonly refused: number;
+}
 
 export interface RebuildPage {
   /** Which rebuild this is: one that began anew goes by another number. */
@@ -69,8 +87,10 @@ export class IndexState {
         one INTEGER PRIMARY KEY CHECK (one = 1), round INTEGER NOT NULL, running INTEGER NOT NULL,
         name TEXT NOT NULL, generation INTEGER NOT NULL);
       CREATE TABLE IF NOT EXISTS index_copies (
-        one INTEGER PRIMARY KEY CHECK (one = 1), round INTEGER NOT NULL, after TEXT NOT NULL);
+        one INTEGER PRIMARY KEY CHECK (one = 1), round INTEGER NOT NULL, after TEXT NOT NULL,
+        refused INTEGER NOT NULL DEFAULT 0);
     `);
+    addColumn(sql, "index_copies", "refused", "INTEGER NOT NULL DEFAULT 0");
   }
 
   witness(): IndexWitness | null {
@@ -111,8 +131,7 @@ export class IndexState {
     const state = this.#first("SELECT * FROM index_rebuild WHERE running = 1");
     if (state === undefined) return null;
     const round = Number(state.round);
-    const copies = this.#first("SELECT after FROM index_copies WHERE round = ?", round);
-    const copiesAfter = String(copies?.after ?? "");
+    const copiesAfter = this.#copiesAfter(round);
     const logs: NamedLog[] = [];
     for (const row of this.#sql.exec<Row>(
       "SELECT name, id, generation FROM principals WHERE name >= ? ORDER BY name",
@@ -130,12 +149,7 @@ export class IndexState {
   /** Notes that the rebuild is through with everything up to this place. */
   rebuilt(round: number, upTo: RebuildPlace): void {
     if ("copiesAfter" in upTo) {
-      this.#sql.exec(
-        `INSERT INTO index_copies VALUES (1, ?1, ?2)
-         ON CONFLICT (one) DO UPDATE SET round = ?1, after = ?2 WHERE ?1 >= round`,
-        round,
-        upTo.copiesAfter,
-      );
+      this.#copied(round, upTo);
       return;
     }
     this.#sql.exec(
@@ -146,12 +160,40 @@ export class IndexState {
     );
   }
 
-  /** Ends the rebuild, unless it was begun anew. */
-  endRebuild(round: number, witness: (IndexWitness & Arrival) | null): void {
+  /** Ends the rebuild with its last step, unless it was begun anew. */
+  endRebuild(round: number, witness: (IndexWitness & Arrival) | null, last: CopyStep): Rebuilt {
+    const state = this.#first("SELECT running FROM index_rebuild WHERE round = ?", round);
+    if (state === undefined) return { ended: false, refused: 0 };
+    if (Number(state.running) === 1) {
+      this.#copied(round, last);
+      this.#sql.exec("UPDATE index_rebuild SET running = 0 WHERE round = ?", round);
+      if (witness !== null) this.arrived(witness, witness.seq, witness);
+    }
+    return { ended: true, refused: this.refused };
+  }
+
+  /** Objects that the rebuild has refused, the one that runs or the last one. */
+  get refused(): number {
+    const row = this.#first("SELECT c.refused FROM index_copies c JOIN index_rebuild r ON r.round = c.round");
+    return Number(row?.refused ?? 0);
+  }
+
+  #copiesAfter(round: number): string {
+    return String(this.#first("SELECT after FROM index_copies WHERE round = ?", round)?.after ?? "");
+  }
+
+  /** Takes a step through the copies, once: of two who made the same one the second changes nothing. */
+  #copied(round: number, { from, copiesAfter, refused }: CopyStep): void {
     if (this.#first("SELECT 1 FROM index_rebuild WHERE round = ? AND running = 1", round) === undefined)
       return;
-    this.#sql.exec("UPDATE index_rebuild SET running = 0 WHERE round = ?", round);
-    if (witness !== null) this.arrived(witness, witness.seq, witness);
+    if (this.#copiesAfter(round) !== from) return;
+    this.#sql.exec(
+      `INSERT INTO index_copies (one, round, after, refused) VALUES (1, ?1, ?2, ?3) ON CONFLICT (one) DO UPDATE SET
+         refused = CASE WHEN round = ?1 THEN refused ELSE 0 END + ?3, round = ?1, after = ?2`,
+      round,
+      copiesAfter,
+      refused,
+    );
   }
 
   #first(query: string, ...bindings: SqlStorageValue[]): Row | undefined {

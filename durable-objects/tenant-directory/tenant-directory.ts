@@ -13,7 +13,7 @@ import { indexedSeqs } from "../../workers/index-db/arrivals.ts";
 import { blob, bytesOf } from "../tile-store/sql.ts";
 import type { StoredDeclaration, TakenVersion } from "./extensions.ts";
 import { ExtensionBook } from "./extensions.ts";
-import type { Arrival, IndexWitness, RebuildPage, RebuildPlace } from "./index-state.ts";
+import type { Arrival, CopyStep, IndexWitness, RebuildPage, RebuildPlace, Rebuilt } from "./index-state.ts";
 import { IndexState, isSameLog } from "./index-state.ts";
 import type { CallerLimits, LeaseOutcome, LeaseRequest, Limits, Usage } from "./limits.ts";
 import { LimitBook, sameLimits, UNLIMITED } from "./limits.ts";
@@ -319,6 +319,7 @@ export class TenantDirectory extends DurableObject<Env> {
       dirty: this.dirtyLogs(),
       witness: this.#index.witness(),
       rebuilding: this.#index.rebuilding,
+      refused: this.#index.refused,
     };
   }
 
@@ -334,12 +335,12 @@ export class TenantDirectory extends DurableObject<Env> {
 
   /** Notes how far a rebuild has got. */
   rebuilt(round: number, upTo: RebuildPlace): void {
-    this.#guarded(() => this.#index.rebuilt(round, upTo));
+    this.#together(() => this.#index.rebuilt(round, upTo));
   }
 
-  /** Ends a rebuild, with the newest arrival in D1. */
-  endRebuild(round: number, witness: (IndexWitness & Arrival) | null): void {
-    this.#guarded(() => this.ctx.storage.transactionSync(() => this.#index.endRebuild(round, witness)));
+  /** Ends a rebuild, with the newest arrival in D1 and what its last step refused. */
+  endRebuild(round: number, witness: (IndexWitness & Arrival) | null, last: CopyStep): Rebuilt {
+    return this.#together(() => this.#index.endRebuild(round, witness, last));
   }
 
   /**

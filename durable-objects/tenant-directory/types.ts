@@ -57,4 +57,6 @@ export interface IndexView {
   readonly witness: IndexWitness | null;
   /** While the index is filled again nothing can be read from it. */
   readonly rebuilding: boolean;
+  /** Objects that the rebuild refused, the one that runs or the last one. */
+  readonly refused: number;
 }

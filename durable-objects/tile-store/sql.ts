@@ -22,3 +22,9 @@ export function firstRow(sql: SqlStorage, query: string, ...bindings: SqlStorage
   // One call into the runtime: an iterator over the cursor takes several, and each of them longer than the query.
   return sql.exec<Row>(query, ...bindings).toArray()[0];
 }
+
+/** Adds a column that a table made by an earlier version lacks. */
+export function addColumn(sql: SqlStorage, table: string, column: string, type: string): void {
+  if (firstRow(sql, "SELECT 1 FROM pragma_table_info(?) WHERE name = ?", table, column) === undefined)
+    sql.exec(`ALTER TABLE ${table} ADD COLUMN ${column} ${type}`);
+}

@@ -1,6 +1,7 @@
 /**
  * Policies and tool specs outlive D1: R2 has what it needs to get them back, and the system log says what is true of it.
  */
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { canonicalJson } from "../../shared/json/canonical.ts";
@@ -295,6 +296,37 @@ describe("what D1 lost", () => {
       .run();
     expect(await rebuild(tenant)).toMatchObject({ restored: 1, refused: 0 });
     expect((await get("/team?version=1")).body).toMatchObject(first.body);
+  });
+
+  it("is told as refused to the operator, also where readers made the steps", async () => {
+    for (const body of [RULES, STRICT, CEDAR, NAMED]) await put("team", body);
+    const bad = [2, 3, 4].map((version) => keyOf(`policies/team/${version}`));
+    for (const key of bad) await env.MIRROR.put(key, "garbage");
+    await lose();
+    COPIES_STEP.objects = 1;
+    const begun = (await step({ tenant: tenant.id })).body as unknown as { cursor: string; refused: number };
+    expect(begun.refused).toBe(0);
+    expect(problemOf(await get("/team"))).toEqual([503, "index-rebuilding"]);
+    expect(refusals().length).toBe(1);
+    expect((await rebuild(tenant, begun.cursor)).refused).toBe(3);
+    // All that is left by readers, who make the same steps at once. Each rebuild counts for itself.
+    await step({ tenant: tenant.id });
+    for (let i = 0; i < 4; i++) await Promise.all([get("/team"), get("/team"), get("/team")]);
+    expect((await rebuild(tenant, begun.cursor)).refused).toBe(3);
+    await env.MIRROR.delete(bad);
+    expect((await rebuild(tenant)).refused).toBe(0);
+  });
+
+  it("is told as refused by a directory that an earlier release made", async () => {
+    await put("team", RULES);
+    await env.MIRROR.put(keyOf("policies/team/1"), "garbage");
+    await lose();
+    const directory = env.TENANT_DIRECTORY.getByName(tenant.id);
+    await runInDurableObject(directory, (_, { storage }) => {
+      storage.sql.exec("ALTER TABLE index_copies DROP COLUMN refused");
+    });
+    await evictDurableObject(directory);
+    expect((await rebuild(tenant)).refused).toBe(1);
   });
 
   it("is passed over where D1 does not take it, and waited for where D1 is away", async () => {

@@ -33,7 +33,10 @@ export interface RebuildStep {
   readonly entries: number;
   /** Versions of policies and tool specs that D1 has again. */
   readonly restored: number;
-  /** Objects in R2 in their place that are something else. The service's log names each. */
+  /**
+   * Objects in R2 that were refused, told with the last step: those of the whole rebuild, whoever made its steps. The
+   * service's log names each.
+   */
   readonly refused: number;
 }
 
@@ -51,7 +54,8 @@ export async function startRebuild(env: Env, tenant: TenantRecord): Promise<void
 export async function rebuildStep(env: Env, tenant: TenantRecord): Promise<RebuildStep> {
   const directory = env.TENANT_DIRECTORY.getByName(tenant.id);
   const page = await directory.rebuildPage(REBUILD_STEP.logs);
-  if (page === null) return NOTHING_LEFT;
+  // Somebody else, a reader, made the last one.
+  if (page === null) return { ...NOTHING_LEFT, refused: (await directory.indexView()).refused };
   let [logs, entries] = [0, 0];
   for (let i = 0; i < page.logs.length; i += AT_ONCE) {
     const group = page.logs.slice(i, i + AT_ONCE);
@@ -67,10 +71,15 @@ export async function rebuildStep(env: Env, tenant: TenantRecord): Promise<Rebui
     if (whole >= 0) return { ...NOTHING_LEFT, done: false, logs, entries };
   }
   if (page.more) return { ...NOTHING_LEFT, done: false, logs, entries };
-  const { after, restored, refused } = await restoreCopies(env, tenant, page.copiesAfter);
-  if (after !== null) await directory.rebuilt(page.round, { copiesAfter: after });
-  else await directory.endRebuild(page.round, await newestArrival(env.DB, tenant.id));
-  return { done: after === null, logs, entries, restored, refused };
+  const { copiesAfter: from } = page;
+  const { after, restored, refused } = await restoreCopies(env, tenant, from);
+  if (after !== null) {
+    await directory.rebuilt(page.round, { from, copiesAfter: after, refused });
+    return { done: false, logs, entries, restored, refused: 0 };
+  }
+  const newest = await newestArrival(env.DB, tenant.id);
+  const end = await directory.endRebuild(page.round, newest, { from, copiesAfter: from, refused });
+  return { done: end.ended, logs, entries, restored, refused: end.refused };
 }
 
 /** Puts a part of one log into D1. */

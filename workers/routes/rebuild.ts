@@ -25,7 +25,11 @@ const Step = z.object({
   logs: z.int().describe("logs that this step is through with"),
   entries: z.int().describe("entries that D1 holds of the logs that it asked"),
   restored: z.int().describe("versions of policies and tool specs that D1 has again, from R2"),
-  refused: z.int().describe("objects in R2 that are not what their key says; the service's log names each"),
+  refused: z
+    .int()
+    .describe(
+      "with a tenant's last step: objects in R2 that were left out in the whole of its rebuild; the service's log names each",
+    ),
 });
 
 /** The tenant that follows in R2, where every tenant has its registry; null for the end. Throws a 503 problem. */
