@@ -9,6 +9,7 @@ import { Hash } from "../../shared/api/schemas.ts";
 import { hashText } from "../../shared/recheck/hash.ts";
 import type { Env } from "../env.ts";
 import { Problem } from "../http/problem.ts";
+import { isRefusedRow } from "../index-db/refused-row.ts";
 import { logEvent } from "../log-event.ts";
 import { askMirror, forEach, type TakenBack } from "../mirror.ts";
 import { type ReadSpec, readSpec } from "./spec.ts";
@@ -134,11 +135,17 @@ export async function takeBackSpec(
   });
   if (object === null) return null;
   const { text, uploaded } = object;
+  let why = "not the spec of its hash";
   if (isSpec(text, hash)) {
-    await writeSpec(env.DB, tenant, { text, hash }, uploaded);
-    return { text, hash };
+    try {
+      await writeSpec(env.DB, tenant, { text, hash }, uploaded);
+      return { text, hash };
+    } catch (error) {
+      if (!isRefusedRow(error)) throw error;
+      why = "D1 does not take the row";
+    }
   }
-  logEvent("copy-refused", { tenant, key: `${SPEC_COPIES}${hash}`, why: "not the spec of its hash" });
+  logEvent("copy-refused", { tenant, key: `${SPEC_COPIES}${hash}`, why });
   return "altered";
 }
 
