@@ -74,7 +74,9 @@ function isTransient(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if ("retryable" in error && error.retryable === true) return true;
   if ("overloaded" in error && error.overloaded === true) return true;
-  return /^D1_|SQLITE_|Durable Object|Network connection lost|internal error/.test(error.message);
+  return /^D1_|SQLITE_(?:FULL|NOMEM|BUSY|IOERR)|Durable Object|Network connection lost|internal error/.test(
+    error.message,
+  );
 }
 
 /** The application. */

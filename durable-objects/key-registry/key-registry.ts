@@ -8,23 +8,15 @@ import { DurableObject } from "cloudflare:workers";
 import { nativeCrypto } from "../../native/crypto.ts";
 import { equalBytes, fromBase64, fromHex, toHex } from "../../shared/bytes.ts";
 import type { Signer } from "../../shared/crypto/port.ts";
-import { tenantOrigin } from "../../shared/entry/log-id.ts";
 import { RunsealError } from "../../shared/errors.ts";
 import type { RegistryChain } from "../../shared/registry/chain.ts";
 import type { ManagedRole, OpenRole, SignedRecord } from "../../shared/registry/record.ts";
-import {
-  decodeRecord,
-  encodeRecord,
-  genesisRecord,
-  OPEN_ROLES,
-  OPS,
-  ROLES,
-  signRecord,
-} from "../../shared/registry/record.ts";
+import { decodeRecord, OPEN_ROLES, OPS, ROLES, signRecord } from "../../shared/registry/record.ts";
 import type { Env } from "../../workers/env.ts";
 import { logEvent } from "../../workers/log-event.ts";
 import type { WrappedKey } from "../managed-keys.ts";
 import { createManagedKey, openManagedKey } from "../managed-keys.ts";
+import { makeGenesis } from "./genesis.ts";
 import {
   countersign,
   isRotation,
@@ -36,6 +28,7 @@ import {
   unfitKey,
 } from "./next-record.ts";
 import { completeRecords } from "./publication.ts";
+import type { Stage } from "./record-store.ts";
 import { RecordStore, STAGES } from "./record-store.ts";
 import { requireHolder, takeBack } from "./set-back.ts";
 import type {
@@ -77,7 +70,7 @@ export class KeyRegistry extends DurableObject<Env> {
       const key = fromHex(recovery, 32);
       const unfit = unfitKey(this.#store.chain(), key, "/recovery_key");
       if (unfit !== null) return unfit;
-      const { signed, keys } = await this.#genesis(tenant, host, key);
+      const { signed, keys } = await makeGenesis(this.env.MASTER_KEY, tenant, host, key);
       const published = publishedOf(0, signed);
       this.#store.setGenesisDraft(recovery, published, keys);
       return { ok: true, proposal: proposalFor(published) };
@@ -109,10 +102,16 @@ export class KeyRegistry extends DurableObject<Env> {
     });
   }
 
-  /** The published records. Throws `RunsealError("no-registry")` for a tenant that does not exist. */
-  async state(): Promise<RegistryState> {
-    // While R2 is away the last state known serves better than none: no key is handed out on it.
-    await this.#comparedOnce().catch(() => {});
+  /**
+   * The published records. Throws `RunsealError("no-registry")` for a tenant that does not exist.
+   *
+   * @param compared for whoever judges by them whether a head was signed: throws while they could not be compared with R2.
+   *   Else the last state known serves better than none; no key is handed out on it
+   */
+  async state(compared = false): Promise<RegistryState> {
+    await this.#comparedOnce().catch((error: unknown) => {
+      if (compared) throw error;
+    });
     const records = this.#store.entries();
     const [genesis] = records;
     if (genesis === undefined) throw new RunsealError("no-registry", "the tenant has no registry");
@@ -211,7 +210,8 @@ export class KeyRegistry extends DurableObject<Env> {
 
   /** Takes a recovery that the recovery key signed. The same record again gets the first answer. */
   recover(tenant: string, by: string, record: string, signature: string): Promise<RecordOutcome> {
-    return this.#change(tenant, async (chain) => {
+    // Entries of those before it may wait for the very key that it brings.
+    const change = async (chain: RegistryChain, complete: boolean): Promise<RecordOutcome> => {
       const repeated = this.#repeated(record);
       if (repeated !== null) return repeated;
       if (chain.recoveryKey === null) return refused("no-recovery-key", "genesis binds no recovery key");
@@ -223,8 +223,10 @@ export class KeyRegistry extends DurableObject<Env> {
       }
       const added = await openManagedKey(nativeCrypto, this.env.MASTER_KEY, tenant, wrapped);
       const signed = countersign(proposal.bytes, [added], [proposal.signature]);
+      if (!complete && !recoversAudit(signed)) return unavailable();
       return this.#commit(tenant, chain, signed, by, [wrapped]);
-    });
+    };
+    return this.#change(tenant, change, STAGES.published);
   }
 
   /** Takes up a record that got stuck on its way into effect. */
@@ -257,17 +259,26 @@ export class KeyRegistry extends DurableObject<Env> {
     return next;
   }
 
-  /** A change of the chain, once every record before is in effect or waits only for its time. */
-  #change(tenant: string, work: (chain: RegistryChain) => Promise<RecordOutcome>): Promise<RecordOutcome> {
+  /**
+   * A change of the chain, once every record before is in effect or waits only for its time.
+   *
+   * @param past how far those before must have got
+   */
+  #change(
+    tenant: string,
+    work: (chain: RegistryChain, complete: boolean) => Promise<RecordOutcome>,
+    past: Stage = STAGES.recorded,
+  ): Promise<RecordOutcome> {
     return this.#serial(async () => {
       try {
         await this.#comparedOnce();
       } catch {
         return unavailable();
       }
-      if (!(await this.#complete(tenant))) return unavailable();
+      const complete = await this.#complete(tenant);
+      if (this.#store.records().some(({ stage }) => stage < past)) return unavailable();
       try {
-        return await work(this.#store.chain());
+        return await work(this.#store.chain(), complete);
       } catch (error) {
         if (!(error instanceof RunsealError) || !["key-lost", "bad-key"].includes(error.code)) throw error;
         return refused("registry-unavailable", `${error.message}: recover the audit key first`);
@@ -340,29 +351,8 @@ export class KeyRegistry extends DurableObject<Env> {
     return openManagedKey(nativeCrypto, this.env.MASTER_KEY, tenant, wrapped);
   }
 
-  async #genesis(
-    tenant: string,
-    host: string,
-    recovery: Uint8Array | null,
-  ): Promise<{ signed: SignedRecord; keys: WrappedKey[] }> {
-    const audit = await createManagedKey(nativeCrypto, this.env.MASTER_KEY, tenant, "audit");
-    const log = await createManagedKey(nativeCrypto, this.env.MASTER_KEY, tenant, "log");
-    const record = genesisRecord({
-      origin: tenantOrigin(host, tenant),
-      nonce: crypto.getRandomValues(new Uint8Array(16)),
-      time: BigInt(Date.now()) * 1_000_000n,
-      add: [
-        { role: ROLES.audit, key: audit.signer.publicKey },
-        { role: ROLES.log, key: log.signer.publicKey },
-        ...(recovery === null ? [] : [{ role: ROLES.recovery, key: recovery }]),
-      ],
-    });
-    const signed = countersign(encodeRecord(record), [audit.signer, log.signer], []);
-    return { signed, keys: [audit.wrapped, log.wrapped] };
-  }
-
   async #plain(tenant: string, host: string): Promise<null> {
-    const { signed, keys } = await this.#genesis(tenant, host, null);
+    const { signed, keys } = await makeGenesis(this.env.MASTER_KEY, tenant, host, null);
     this.#store.add(publishedOf(0, signed), null, keys);
     return null;
   }

@@ -14,7 +14,7 @@ import type { Env } from "../../workers/env.ts";
 import { forgetRegistry } from "../../workers/logs/registry.ts";
 import { appendSystemEntry } from "../../workers/logs/system-log.ts";
 import type { RecordStore, StoredRecord } from "./record-store.ts";
-import { STAGES } from "./record-store.ts";
+import { isRecovery, STAGES } from "./record-store.ts";
 import { recordKey } from "./set-back.ts";
 import type { PublishedRecord } from "./types.ts";
 
@@ -66,8 +66,6 @@ async function record(env: Env, tenantId: string, stored: StoredRecord): Promise
   const [retired] = retire;
   const binding = added ?? retired;
   if (binding === undefined) throw new RunsealError("malformed-registry", "the record binds nothing");
-  // This isolate is not to write under the key that is recovered from.
-  if (op === OPS.recover) forgetRegistry(tenantId);
   await appendSystemEntry(env, tenant, {
     id: `registry.${epoch}`,
     kind: KIND_OF[op],
@@ -85,25 +83,28 @@ async function record(env: Env, tenantId: string, stored: StoredRecord): Promise
   });
 }
 
-/** Takes every record as far as it goes. Throws what the first step throws that fails; done steps stay done. */
+/**
+ * Takes every record as far as it goes: first all into R2 and D1, for a recovery among them may be what the entries of those
+ * before it wait for. Throws what the first step throws that fails; done steps stay done.
+ */
 export async function completeRecords(env: Env, tenant: string, store: RecordStore): Promise<void> {
   let effective = 0;
-  for (const { published } of store.records()) {
-    for (;;) {
-      const stored = store.records()[published.epoch];
-      if (stored === undefined || stored.stage === STAGES.recorded) {
-        effective = stored?.effectiveAt ?? effective;
-        break;
-      }
-      if (stored.stage === STAGES.stored) {
-        await publish(env, tenant, published);
-        const delay = delayOf(env, decodeRecord(fromBase64(published.record)));
-        // An epoch is in effect only after those before it, whatever their delays.
-        store.setPublished(published.epoch, Math.max(effective, Date.now() + delay));
-      } else {
-        await record(env, tenant, stored);
-        store.setRecorded(published.epoch);
-      }
+  for (const { published, stage, effectiveAt } of store.records()) {
+    if (stage !== STAGES.stored) {
+      effective = effectiveAt ?? effective;
+      continue;
     }
+    await publish(env, tenant, published);
+    const delay = delayOf(env, decodeRecord(fromBase64(published.record)));
+    // An epoch is in effect only after those before it, whatever their delays.
+    effective = Math.max(effective, Date.now() + delay);
+    store.setPublished(published.epoch, effective);
+  }
+  const left = store.records().filter(({ stage }) => stage === STAGES.published);
+  // This isolate is not to write under a key that is recovered from.
+  if (left.some(({ published }) => isRecovery(published))) forgetRegistry(tenant);
+  for (const stored of left) {
+    await record(env, tenant, stored);
+    store.setRecorded(stored.published.epoch);
   }
 }

@@ -44,6 +44,11 @@ CREATE TABLE IF NOT EXISTS genesis_draft (one INTEGER PRIMARY KEY CHECK (one = 1
   published TEXT NOT NULL, wrapped TEXT NOT NULL);
 `;
 
+/** Whether the record replaces a key by means of the recovery key. */
+export function isRecovery({ record }: PublishedRecord): boolean {
+  return decodeRecord(fromBase64(record)).op === OPS.recover;
+}
+
 export class RecordStore {
   readonly #storage: DurableObjectStorage;
   readonly #sql: SqlStorage;
@@ -65,16 +70,21 @@ export class RecordStore {
   }
 
   /**
-   * The records that are told to others. A recovery is one before it is on the tenant's system log: where no key opens any
-   * more, its new one alone can sign that log's next head.
+   * The records that are told to others. A published recovery, and what precedes it, is told before it is on the tenant's
+   * system log: where no key opens any more, its new one alone can sign that log's next head.
    */
   entries(): RegistryEntry[] {
-    return this.records().flatMap(({ published, stage, effectiveAt }) => {
-      const told =
-        stage === STAGES.recorded ||
-        (stage === STAGES.published && decodeRecord(fromBase64(published.record)).op === OPS.recover);
-      return told && effectiveAt !== null ? [{ ...published, effectiveAt }] : [];
-    });
+    const records = this.records();
+    const recovered = records.findLastIndex(
+      ({ published, stage }) => stage !== STAGES.stored && isRecovery(published),
+    );
+    const entries: RegistryEntry[] = [];
+    for (const [i, { published, stage, effectiveAt }] of records.entries()) {
+      const told = stage === STAGES.recorded || (stage === STAGES.published && i <= recovered);
+      if (!told || effectiveAt === null) break;
+      entries.push({ ...published, effectiveAt });
+    }
+    return entries;
   }
 
   /** The verified chain over all records. */
@@ -111,6 +121,12 @@ export class RecordStore {
   /** Stores records that were in effect before the storage was set back. */
   adopt(records: readonly PublishedRecord[], nowMs: number): void {
     this.#storage.transactionSync(() => {
+      // What came before them was published, and in effect: they follow it.
+      this.#sql.exec(
+        "UPDATE records SET stage = ?, effective_at = coalesce(effective_at, ?)",
+        STAGES.recorded,
+        nowMs,
+      );
       for (const published of records) {
         this.#sql.exec(
           "INSERT INTO records VALUES (?, ?, ?, ?, NULL)",

@@ -13,7 +13,7 @@ import { logEvent } from "../../workers/log-event.ts";
 import type { WrappedKey } from "../managed-keys.ts";
 import type { RecordStore } from "./record-store.ts";
 import type { PublishedRecord } from "./types.ts";
-import { signedRecordOf } from "./types.ts";
+import { publishedOf, signedRecordOf } from "./types.ts";
 
 /** Where R2 has the tenant's record of an epoch. */
 export function recordKey(tenant: string, epoch: number): string {
@@ -34,9 +34,9 @@ export async function takeBack(bucket: R2Bucket, store: RecordStore): Promise<vo
     const object = await bucket.get(recordKey(tenant, chain.epoch + 1));
     if (object === null) break;
     try {
-      const record = (await object.json()) as PublishedRecord;
-      chain.add(signedRecordOf(record));
-      lost.push(record);
+      const signed = signedRecordOf((await object.json()) as PublishedRecord);
+      // Of the object nothing counts but what is signed.
+      lost.push(publishedOf(chain.add(signed).epoch, signed));
     } catch (error) {
       const name = error instanceof Error ? error.name : "unknown";
       logEvent("registry-altered", { tenant, epoch: chain.epoch + 1, error: name });

@@ -12,6 +12,7 @@ import { checkCheckpoint } from "../../shared/verify/checkpoint.ts";
 import { logEvent } from "../../workers/log-event.ts";
 import type { MirrorContext, NoteCheck } from "../tile-store/mirror.ts";
 import { checkNote } from "../tile-store/mirror.ts";
+import { headOfNote } from "./refill.ts";
 
 /** Milliseconds for which a start waits for D1. An object, so that a test can change it. */
 export const INDEXED_HEAD = { waitMs: 2000 };
@@ -33,19 +34,18 @@ export interface IndexedHeadContext extends Pick<MirrorContext, "crypto" | "tree
  */
 export async function readIndexedHead({ db, logId }: IndexedHeadContext): Promise<string | null> {
   let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<never>((_resolve, reject) => {
-    const error = new RunsealError("index-slow", "D1 does not answer in time");
-    timer = setTimeout(() => reject(error), INDEXED_HEAD.waitMs);
-  });
-  const asked = db
-    .prepare("SELECT checkpoint FROM logs WHERE log_id = ?1")
-    .bind(logId)
-    .first<{ checkpoint: string | null }>();
   try {
+    const asked = db
+      .prepare("SELECT checkpoint FROM logs WHERE log_id = ?1")
+      .bind(logId)
+      .first<{ checkpoint: string | null }>();
+    const late = new Promise<never>((_resolve, reject) => {
+      const error = new RunsealError("index-slow", "D1 does not answer in time");
+      timer = setTimeout(() => reject(error), INDEXED_HEAD.waitMs);
+    });
     return (await Promise.race([asked, late]))?.checkpoint ?? null;
   } finally {
     clearTimeout(timer);
-    asked.catch(() => {});
   }
 }
 
@@ -55,23 +55,30 @@ export async function readIndexedHead({ db, logId }: IndexedHeadContext): Promis
  *
  * @throws what the registry throws, where the signature has to be checked
  */
-export async function checkIndexedHead(
+async function checkIndexedHead(
   context: IndexedHeadContext,
   note: string,
   size: number,
 ): Promise<NoteCheck | null> {
-  let check: NoteCheck | null = null;
-  try {
-    check = checkNote(context, note, size);
-  } catch {
-    // No checkpoint at all.
+  if (headOfNote(note) !== null) {
+    const check = checkNote(context, note, size);
+    if (check.kind === "consistent") return check;
+    if (checkCheckpoint(context.crypto, await context.registry(), context.origin, note, null).ok)
+      return check;
   }
-  if (check?.kind === "consistent") return check;
-  if (
-    check !== null &&
-    checkCheckpoint(context.crypto, await context.registry(), context.origin, note, null).ok
-  )
-    return check;
   logEvent("indexed-head-altered", { principal: context.principal });
+  return null;
+}
+
+/** The first of these heads that the log contradicts or lacks; null where there is none. Throws as above. */
+export async function checkIndexedHeads(
+  context: IndexedHeadContext,
+  notes: readonly (string | null)[],
+  size: number,
+): Promise<NoteCheck | null> {
+  for (const note of notes) {
+    const check = note === null ? null : await checkIndexedHead(context, note, size);
+    if (check !== null && check.kind !== "consistent") return check;
+  }
   return null;
 }

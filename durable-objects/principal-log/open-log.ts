@@ -14,7 +14,7 @@ import { LogReporter } from "../head-log/log-reporter.ts";
 import { Mirror } from "../tile-store/mirror-keeper.ts";
 import type { TileTree } from "../tile-store/tile-tree.ts";
 import type { IndexedHeadContext } from "./indexed-head.ts";
-import { checkIndexedHead, readIndexedHead } from "./indexed-head.ts";
+import { checkIndexedHeads, readIndexedHead } from "./indexed-head.ts";
 import { DirtyListing } from "./listing.ts";
 import { Outbox } from "./outbox.ts";
 import type { Recovery } from "./recovery.ts";
@@ -95,12 +95,9 @@ export function openLog(identity: LogIdentity, parts: LogParts): OpenLog {
       stop: (detail, kind, checkpoint) => recovery.stop({ kind, detail, checkpoint }),
       refill: (checkpoint) => recovery.refill(checkpoint),
       indexed: async () => {
-        const note = await readIndexedHead(indexed).catch((error: unknown) => {
-          // A log starts while D1 is away; one that was found to lack entries does not go on without them.
-          if (recovery.hasBegun) throw error;
-          return null;
-        });
-        return async (size) => (note === null ? null : checkIndexedHead(indexed, note, size));
+        // A log starts while D1 is away; one that was found to lack entries does not go on without them.
+        const notes = [recovery.begunFor, await readIndexedHead(indexed).catch(() => null)];
+        return (size) => checkIndexedHeads(indexed, notes, size);
       },
       bucket,
       prefix,

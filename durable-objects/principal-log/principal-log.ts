@@ -43,6 +43,9 @@ import type {
 } from "./types.ts";
 import { unavailable } from "./types.ts";
 
+/** Flushes of some seconds each, after which a request that waits for its entries in D1 is told to come again. */
+const FLUSHES_WAITED_FOR = 6;
+
 export class PrincipalLog extends DurableObject<Env> {
   readonly #core: LogCore;
 
@@ -228,18 +231,29 @@ export class PrincipalLog extends DurableObject<Env> {
   async mirrored(log: LogIdentity, epoch: number, size: number): Promise<HeadOutcome> {
     const refused = await this.#core.prepare(log, epoch);
     if (refused !== null) return refused;
-    const { mirror, outbox } = this.#core.requireOpen();
+    const { mirror } = this.#core.requireOpen();
     // A head that is safe from a rewind, and entries that the log can take back then: R2 has none of the last tile's.
-    const flushed = outbox.flush();
+    const flushed = this.#flushedTo(size);
     try {
       for (let attempt = 0; this.#core.progress.mirroredSize < size && attempt < 5; attempt++)
         await mirror.run();
     } catch {
       return unavailable("mirror-unavailable", "the head could not be mirrored; the entries are stored", 2);
     }
-    await flushed;
+    if (!(await flushed))
+      return unavailable("mirror-unavailable", "D1 does not hold the entries yet; they are stored", 2);
     if (this.#core.progress.mirroredSize >= size) return { ok: true, head: this.#core.headView() };
     return unavailable("mirror-unavailable", "the head is not mirrored yet; the entries are stored", 2);
+  }
+
+  /** Flushes up to this entry, for a minute at most; whether D1 holds it, or is away. Never throws. */
+  async #flushedTo(seq: number): Promise<boolean> {
+    const { outbox } = this.#core.requireOpen();
+    for (let rounds = 0; rounds < FLUSHES_WAITED_FOR; rounds++) {
+      const { ok } = await outbox.flush();
+      if (!ok || this.#core.progress.flushedSeq >= seq) return true;
+    }
+    return false;
   }
 
   /** The entries that a request for an erasure names. */

@@ -64,10 +64,10 @@ export class Recovery {
     this.#untold = this.#store.notices().length > 0;
   }
 
-  /** Whether a refill was begun, in this start or an earlier one, and is not through. */
-  get hasBegun(): boolean {
+  /** The signed head that a refill was begun for, in this start or an earlier one, and is not through with; else null. */
+  get begunFor(): string | null {
     const head = this.#context.storage.head();
-    return head !== null && this.#refills.read(head.size) !== null;
+    return (head === null ? null : this.#refills.read(head.size))?.note || null;
   }
 
   /** Whether the alarm has to go on with a refill. */
@@ -237,10 +237,10 @@ export function headRef(head: HeadEvidence | null): Readonly<Record<string, unkn
   return { size, root, ...(hash === undefined ? {} : { seq: size, hash }), checkpoint };
 }
 
-/** The tenant's registry, verified. Throws what the registry throws. */
+/** The tenant's registry, verified, to judge a head by. Throws what the registry throws. */
 export async function registryOf(env: Env, tenant: string): Promise<RegistryChain> {
   const chain = new RegistryChain(nativeCrypto);
-  const { records } = await env.KEY_REGISTRY.getByName(tenant).state();
+  const { records } = await env.KEY_REGISTRY.getByName(tenant).state(true);
   for (const record of records) chain.add(signedRecordOf(record));
   return chain;
 }

@@ -4,7 +4,7 @@
  * @module
  */
 import type { Row } from "../tile-store/sql.ts";
-import { blob, bytesOf, firstRow } from "../tile-store/sql.ts";
+import { addColumn, blob, bytesOf, firstRow } from "../tile-store/sql.ts";
 
 export interface RefillState {
   /** Size of the head that the log had when it began. */
@@ -20,6 +20,8 @@ export interface RefillState {
   readonly edge: Uint8Array;
   /** Entries that came without their values. */
   readonly withoutContent: number;
+  /** The signed head that it was begun for: it counts though it is gone from where it was found. */
+  readonly note: string;
 }
 
 export class RefillStore {
@@ -30,7 +32,8 @@ export class RefillStore {
     sql.exec(`CREATE TABLE IF NOT EXISTS refill (
       one INTEGER PRIMARY KEY CHECK (one = 1), base INTEGER NOT NULL, size INTEGER NOT NULL, last_hash BLOB NOT NULL,
       recorded_at TEXT NOT NULL, epoch INTEGER NOT NULL, future_until INTEGER NOT NULL, edge BLOB NOT NULL,
-      without_content INTEGER NOT NULL)`);
+      without_content INTEGER NOT NULL, note TEXT NOT NULL DEFAULT '')`);
+    addColumn(sql, "refill", "note", "TEXT NOT NULL DEFAULT ''");
   }
 
   /** What was begun from a head of this size; null where nothing was. */
@@ -46,12 +49,13 @@ export class RefillStore {
       futureUntil: Number(row.future_until),
       edge: bytesOf(row.edge),
       withoutContent: Number(row.without_content),
+      note: String(row.note),
     };
   }
 
   write(state: RefillState): void {
     this.#sql.exec(
-      "INSERT OR REPLACE INTO refill VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)",
+      "INSERT OR REPLACE INTO refill VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
       state.base,
       state.size,
       blob(state.lastHash),
@@ -60,6 +64,7 @@ export class RefillStore {
       state.futureUntil,
       blob(state.edge),
       state.withoutContent,
+      state.note,
     );
   }
 

@@ -79,7 +79,7 @@ export async function refill(context: RefillContext, head: StoredHead, note: str
   const signed = checkCheckpoint(crypto, registry, origin, note, null);
   if (!signed.ok) return refused(`the mirrored head can't be trusted: ${signed.detail}`);
   const mirrored = signed.checkpoint;
-  const state = store.read(head.size) ?? begin(context, head);
+  const state = store.read(head.size) ?? begin(context, head, note);
   const writer = new RefillWriter(context, state);
   const started = writer.size;
 
@@ -116,10 +116,10 @@ function refused(detail: string): RefillOutcome {
 }
 
 /** Clears away what may lie behind the head, and notes where to begin. */
-function begin({ storage, store }: RefillContext, head: StoredHead): RefillState {
+function begin({ storage, store }: RefillContext, head: StoredHead, note: string): RefillState {
   const { size, lastHash, recordedAt, epoch, futureUntil } = head;
   const edge = head.edge.toBytes();
-  const state = { base: size, size, lastHash, recordedAt, epoch, futureUntil, edge, withoutContent: 0 };
+  const state = { base: size, size, lastHash, recordedAt, epoch, futureUntil, edge, withoutContent: 0, note };
   storage.transaction(() => {
     storage.dropAfter(size);
     store.write(state);

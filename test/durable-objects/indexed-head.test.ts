@@ -1,11 +1,14 @@
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { INDEXED_HEAD } from "../../durable-objects/principal-log/indexed-head.ts";
 import { FLUSH_PACE } from "../../durable-objects/principal-log/outbox.ts";
 import { REFILL_LIMITS } from "../../durable-objects/principal-log/refill.ts";
 import { MIRROR_PACE } from "../../durable-objects/tile-store/mirror-keeper.ts";
+import { forgetRegistry } from "../../workers/logs/registry.ts";
 import type { TestTenant } from "../workers/support.ts";
-import { breakIndex, breakPuts } from "./faults.ts";
+import { call } from "../workers/support.ts";
+import { breakGets, breakIndex, breakPuts } from "./faults.ts";
 import { copyLog } from "./log-copy.ts";
 import { entries, entry, newTenant, problemOf, resultsOf, TestLog } from "./support.ts";
 
@@ -86,6 +89,58 @@ describe("a log that was set back behind the signed head that D1 holds", () => {
     expect(await log.check()).toMatchObject({ size: 330 });
   });
 
+  it("keeps to the head that it began with, though it is gone from D1 since: what it can't take back stops it", async () => {
+    const { log, setBack } = await setBackBehindD1("vanished");
+    REFILL_LIMITS.perCall = 1;
+    await log.append(entries(300));
+    await log.get("/entries?limit=1");
+    await setBack();
+    expect(problemOf(await log.get("/head"))).toBe("log-refilling");
+    for (const table of ["entries", "runs", "logs"]) await env.DB.prepare(`DELETE FROM ${table}`).run();
+    await log.evict();
+    await vi.waitFor(async () => {
+      await log.alarm();
+      await isStopped(log, "ahead");
+    }, 10_000);
+  });
+
+  it.each(["D1's", "the mirrored"])(
+    "judges %s head by no registry that may be set back as well",
+    async (holder) => {
+      const log = new TestLog(tenant, "judged");
+      await log.append(entries(10), "?wait=mirrored");
+      const restore = await copyLog(log);
+      const registry = env.KEY_REGISTRY.getByName(tenant.id);
+      expect((await call(tenant.key, "POST", "/v1/registry/rotations", { role: "audit" })).status).toBe(201);
+      const change = (...statements: string[]) =>
+        runInDurableObject(registry, (_instance, { storage }) => {
+          for (const statement of statements) storage.sql.exec(statement);
+        });
+      await change("UPDATE records SET effective_at = 1 WHERE epoch = 1");
+      forgetRegistry(tenant.id);
+      const puts = holder === "D1's" ? breakPuts("fails", isCheckpoint) : null;
+      // The first head after the rotation has both signatures.
+      await log.append(entries(10));
+      await log.append(entries(10));
+      await log.get("/entries?limit=1");
+      if (puts === null) await log.append(entry(), "?wait=mirrored");
+      const { size } = (await log.get("/head")).body;
+      puts?.mend();
+      await change("DELETE FROM records WHERE epoch = 1", "DELETE FROM managed_keys WHERE epoch = 1");
+      await evictDurableObject(registry);
+      await restore();
+      forgetRegistry(tenant.id);
+      const away = breakGets((key) => key.includes("/registry/"));
+      expect((await log.append(entry())).status).toBe(503);
+      away.mend();
+      forgetRegistry(tenant.id);
+      // The key of its head was lost with the registry: it can't sign, and it is not stopped.
+      expect(problemOf(await log.append(entry()))).not.toBe("log-stopped");
+      expect((await log.progress()).size).toBeLessThanOrEqual(Number(size));
+      expect((await (await log.stub()).standing(await log.identity(), 0)).ok).not.toBe(true);
+    },
+  );
+
   it("stops where D1 has the head and not its entries", async () => {
     const { log, setBack } = await setBackBehindD1("gone");
     await env.DB.prepare("DELETE FROM entries WHERE tenant = ? AND seq > 20").bind(tenant.id).run();
@@ -153,6 +208,14 @@ describe("what D1 says of a log's head", () => {
     expect(await held()).toEqual([1000, undefined]);
     expect((await log.get("/entries?limit=1")).status).toBe(200);
     expect(await held()).toEqual([1500, "1500"]);
+  });
+
+  it("is waited for with `wait=mirrored`, however many flushes that takes", async () => {
+    const log = new TestLog(tenant, "waits");
+    for (let i = 0; i < 3; i++) await log.append(entries(1000));
+    FLUSH_PACE.ms = -1;
+    expect((await log.append(entries(10), "?wait=mirrored")).status).toBe(201);
+    expect(await log.progress()).toMatchObject({ flushed: 3010, mirrored: 3010 });
   });
 
   it("is gone with the log's rows where these are taken out of D1", async () => {

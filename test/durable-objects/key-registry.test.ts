@@ -203,6 +203,31 @@ describe("a rotation of the audit key", () => {
     expect((await log.check()).size).toBe(3);
   });
 
+  it("by the recovery key does not wait for the entry of a record before it, which only its key can sign", async () => {
+    const { recovery, tenant: recoverable } = await newTenantWithRecovery();
+    tenant = recoverable;
+    await addKey(tenant);
+    const lose = (table: string, column: string) => (state: DurableObjectState) =>
+      void state.storage.sql.exec(
+        `UPDATE ${table} SET ${column} = replace(${column}, '"box":"', '"box":"00')`,
+      );
+    const system = new TestLog(tenant, "$system");
+    await system.inside(lose("audit_keys", "key"));
+    await runInDurableObject(stubOf(tenant), (_instance, state) => {
+      state.storage.sql.exec("UPDATE records SET stage = 1 WHERE epoch = 1");
+      lose("managed_keys", "wrapped")(state);
+    });
+    await system.evict();
+    expect(problemOf(await recoverKey(tenant, recovery, "log"))).toBe("registry-unavailable");
+    expect((await recoverKey(tenant, recovery)).status).toBe(201);
+    const log = new TestLog(tenant, "after-recovery");
+    await log.append(entries(2));
+    expect((await log.check()).size).toBe(2);
+    expect((await addKey(tenant)).answer.status).toBe(201);
+    const { text } = await system.get("/entries?kind=key.added");
+    expect(text.match(/"kind":"key.added"/g)).toHaveLength(2);
+  });
+
   it("makes a kept bundle no worse, and lets the old key sign no head of what comes after", async () => {
     const log = new TestLog(tenant, "kept");
     await log.append(entries(2));

@@ -1,6 +1,7 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { forgetRegistry } from "../../workers/logs/registry.ts";
 import { addKey, newTenantWithRecovery, recoverKey } from "../workers/registry-support.ts";
 import type { TestTenant } from "../workers/support.ts";
 import { call } from "../workers/support.ts";
@@ -91,6 +92,40 @@ describe("a registry whose storage was set back", () => {
     ])
       expect([answer.status, problemOf(answer)]).toEqual([503, "registry-unavailable"]);
     expect((await recoverKey(tenant, recovery)).status).toBe(201);
+    await log.append(entries(2));
+    expect((await log.check()).size).toBe(2);
+  });
+
+  it("goes on from a record that was on its way when the copy was made, and that R2 has, with one after it", async () => {
+    const tenant = await newTenant();
+    await addKey(tenant);
+    await runInDurableObject(stubOf(tenant), (_instance, { storage }) => {
+      storage.sql.exec("UPDATE records SET stage = 0, effective_at = NULL WHERE epoch = 1");
+    });
+    const setBack = await copyRegistry(tenant);
+    await runInDurableObject(stubOf(tenant), (_instance, { storage }) => {
+      storage.sql.exec("UPDATE records SET stage = 2, effective_at = 1 WHERE epoch = 1");
+    });
+    await addKey(tenant);
+    await setBack();
+    forgetRegistry(tenant.id);
+    expect((await stubOf(tenant).state()).records.map(({ epoch }) => epoch)).toEqual([0, 1, 2]);
+    const log = new TestLog(tenant, "in-between");
+    await log.append(entries(2));
+    expect((await log.check()).size).toBe(2);
+    expect((await addKey(tenant)).answer.status).toBe(201);
+  });
+
+  it.each([0, 7])("reads nothing of R2's object but what is signed: epoch %i", async (epoch) => {
+    const tenant = await newTenant();
+    const setBack = await copyRegistry(tenant);
+    await addKey(tenant);
+    const key = `t/${tenant.id}/registry/1`;
+    const record = (await (await env.MIRROR.get(key))?.json()) as Record<string, unknown>;
+    await env.MIRROR.put(key, JSON.stringify({ ...record, epoch }));
+    await setBack();
+    expect(await epochOf(tenant)).toBe(1);
+    const log = new TestLog(tenant, "signed-alone");
     await log.append(entries(2));
     expect((await log.check()).size).toBe(2);
   });

@@ -7,9 +7,11 @@
 import type { RegistryState } from "../../durable-objects/key-registry/types.ts";
 import { epochInEffect, signedRecordOf } from "../../durable-objects/key-registry/types.ts";
 import { nativeCrypto } from "../../native/crypto.ts";
+import { RunsealError } from "../../shared/errors.ts";
 import { RegistryChain } from "../../shared/registry/chain.ts";
 import type { Env } from "../env.ts";
 import { Problem } from "../http/problem.ts";
+import { logEvent } from "../log-event.ts";
 
 const CACHE_MS = 60_000;
 const MAX_CACHED = 1000;
@@ -44,7 +46,12 @@ async function load(env: Env, tenant: string, freshness: Freshness): Promise<Cac
     throw new Problem("registry-unavailable", { retryAfter: 1 });
   }
   const chain = new RegistryChain(nativeCrypto);
-  for (const record of state.records) chain.add(signedRecordOf(record));
+  try {
+    for (const record of state.records) chain.add(signedRecordOf(record));
+  } catch (error) {
+    logEvent("registry-broken", { tenant, code: error instanceof RunsealError ? error.code : "" });
+    throw new Problem("registry-unavailable", { retryAfter: 1 });
+  }
   const entry: Cached = { state, chain, readAt: Date.now() };
   if (cache.size >= MAX_CACHED) cache.clear();
   cache.set(tenant, entry);
