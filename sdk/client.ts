@@ -131,13 +131,13 @@ export class RunsealClient {
       }
       if (response.ok) return response;
       const limits = windowLimits(response.headers);
+      const retryAfter = secondsOf(response.headers.get("retry-after"));
       const isHopeless = response.status === 429 && options.fits?.(limits) === false;
       if (RETRIED.has(response.status) && attempt < this.#attempts && !isHopeless) {
         await response.body?.cancel();
-        await pause(attempt, response.headers.get("retry-after"));
+        await pause(attempt, retryAfter);
         continue;
       }
-      const retryAfter = secondsOf(response.headers.get("retry-after"));
       throw new ProblemError(response.status, await problemOf(response), retryAfter, limits);
     }
   }
@@ -305,9 +305,8 @@ function secondsOf(header: string | null): number | null {
   return Number.isFinite(seconds) ? Math.max(0, seconds) : null;
 }
 
-/** Backs off: what the server asks for, or twice as long each time, with a part by chance so that clients spread. */
-function pause(attempt: number, retryAfter: string | null): Promise<void> {
-  const asked = retryAfter === null ? Number.NaN : Number(retryAfter) * 1000;
-  const base = Number.isFinite(asked) ? asked : 100 * 2 ** attempt;
-  return new Promise((resolve) => setTimeout(resolve, Math.min(30_000, base * (0.75 + Math.random() / 2))));
+/** Backs off: twice as long each time, or what the server asks for where that is longer; a part by chance, so that clients spread. */
+function pause(attempt: number, retryAfter: number | null): Promise<void> {
+  const base = Math.max((retryAfter ?? 0) * 1000, 100 * 2 ** attempt);
+  return new Promise((resolve) => setTimeout(resolve, Math.min(30_000, base * (1 + Math.random() / 4))));
 }

@@ -265,12 +265,17 @@ export class Lane {
     if (fitting(sizes, error.limits) === batch.length) this.#share = Math.ceil(batch.length / 2);
   }
 
-  /** At least what the service asks for; without that, twice as long each time. A part by chance, so that clients spread. */
+  /**
+   * Twice as long each time, and at least what the service asks for: that may be nothing, or a date that is past. A part by
+   * chance, so that clients spread.
+   */
   #pause(error: unknown, attempt: number): number {
     const { maxBackoffMs, random } = this.#context;
-    const asked = error instanceof ProblemError ? error.retryAfter : null;
-    if (asked !== null) return Math.min(MAX_RETRY_AFTER_MS, asked * 1000) * (1 + random() / 4);
-    return Math.min(maxBackoffMs, MIN_BACKOFF_MS * 2 ** Math.min(attempt, 20)) * (0.5 + random() / 2);
+    const seconds = (error instanceof ProblemError ? error.retryAfter : null) ?? 0;
+    const asked = Math.min(MAX_RETRY_AFTER_MS, seconds * 1000) * (1 + random() / 4);
+    const backoff =
+      Math.min(maxBackoffMs, MIN_BACKOFF_MS * 2 ** Math.min(attempt, 20)) * (0.5 + random() / 2);
+    return Math.max(asked, backoff);
   }
 }
 

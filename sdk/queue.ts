@@ -30,7 +30,7 @@ export interface QueueOptions extends Omit<ClientOptions, "attempts"> {
   readonly batchBytes?: number;
   /** How long a first entry waits for others; 20 ms. */
   readonly lingerMs?: number;
-  /** Longest pause between two attempts, where the service names none; 30 s. */
+  /** Longest pause between two attempts, where the service asks for no longer one; 30 s. */
   readonly maxBackoffMs?: number;
   /** Without one an unclean end is not told. */
   readonly journal?: QueueJournal;

@@ -1,5 +1,9 @@
-import { expect, it } from "vitest";
+import { afterEach, expect, it, vi } from "vitest";
 import { RunsealClient } from "../../sdk/client.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
 
 it("creating a tenant is one request, however often it is sent: another call is another one", async () => {
   const keys: (string | null)[] = [];
@@ -19,4 +23,25 @@ it("creating a tenant is one request, however often it is sent: another call is 
   expect([first, second, third]).toEqual([first, first, first]);
   expect(first).toMatch(/^[0-9a-f-]{36}$/);
   expect(other).not.toBe(first);
+});
+
+it.each([
+  ["0", [200, 400, 800]],
+  [new Date(0).toUTCString(), [200, 400, 800]],
+  ["1", [1000, 1000, 1000]],
+])("pauses for its own time at least, and as long as it is asked to: %s", async (retryAfter, expected) => {
+  const taken: (number | undefined)[] = [];
+  vi.spyOn(Math, "random").mockReturnValue(0);
+  vi.spyOn(globalThis, "setTimeout").mockImplementation(((done: () => void, ms?: number) => {
+    taken.push(ms);
+    queueMicrotask(done);
+  }) as never);
+  const client = new RunsealClient({
+    url: "http://service.test",
+    apiKey: "k",
+    attempts: 4,
+    fetch: async () => new Response("{}", { status: 503, headers: { "retry-after": retryAfter } }),
+  });
+  await expect(client.head("a")).rejects.toMatchObject({ status: 503 });
+  expect(taken).toEqual(expected);
 });

@@ -9,6 +9,7 @@ export type Fault =
   | "no answer, nothing stored"
   | "no answer, stored"
   | "503"
+  | "503, again at once"
   | "429"
   | "torn answer"
   | "413 over 2";
@@ -33,6 +34,8 @@ export class FakeService {
   readonly logs = new Map<string, StoredEntry[]>();
   /** Sizes of the requests that came, in order. */
   readonly requests: number[] = [];
+  /** How an answer asks for the request again at once. */
+  atOnce = "0";
   /** What happens to the next request; `none` when it gives none. */
   faults: () => Fault = () => "none";
 
@@ -64,6 +67,7 @@ export class FakeService {
     const fault = this.faults();
     if (fault === "no answer, nothing stored") throw new TypeError("fetch failed");
     if (fault === "503") return json(503, { title: "away" }, { "retry-after": "2" });
+    if (fault === "503, again at once") return json(503, { title: "away" }, { "retry-after": this.atOnce });
     if (fault === "429") return json(429, { title: "slow down" }, { "retry-after": "3" });
     if (fault === "413 over 2" && lines.length > 2) return json(413, { title: "too large" });
     if (lines.length > this.#left)

@@ -222,6 +222,20 @@ describe("a queue", () => {
     expect(service.log("a").length).toBe(1);
   });
 
+  it.each(["0", new Date(0).toUTCString()])(
+    "makes its own pauses where it is asked to send again at once: %s",
+    async (atOnce) => {
+      const service = new FakeService();
+      const { sleep, taken } = pauses();
+      service.atOnce = atOnce;
+      service.faults = () => (service.requests.length < 4 ? "503, again at once" : "none");
+      const queue = await open(service, { sleep, random: () => 0, lingerMs: 1 });
+      queue.add("a", entry(1));
+      await queue.close();
+      expect(taken).toEqual([1, 100, 200, 400]);
+    },
+  );
+
   it.each([
     ["told", true],
     ["not told", false],
