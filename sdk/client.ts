@@ -20,7 +20,7 @@ import type {
 import { uuidv7 } from "../shared/ids.ts";
 import { JsonReader } from "../shared/json/reader.ts";
 import type { WindowLimits } from "./limits.ts";
-import { fitting, NO_LIMITS, sizesOf, windowLimits } from "./limits.ts";
+import { fitting, NO_LIMITS, sizeOf, windowLimits } from "./limits.ts";
 
 export interface ClientOptions {
   /** Where the service is, without a path. */
@@ -188,7 +188,7 @@ export class RunsealClient {
     const response = await this.request("POST", `${logPath(principal)}/entries${suffix}`, {
       body: lines.join("\n"),
       contentType: "application/x-ndjson",
-      fits: (limits) => fitting(sizesOf(lines), limits) === lines.length,
+      fits: (limits) => fitting(lines.map(sizeOf), limits) === lines.length,
     });
     return (await response.json()) as Append;
   }

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { utf8 } from "../shared/bytes.ts";
 
 /** The most that one minute, or one day, takes; `Infinity` where that is not limited or not known. */
 export interface WindowLimits {
@@ -44,7 +45,7 @@ export function fitting(sizes: Iterable<number>, limits: WindowLimits): number {
   return Math.max(1, count);
 }
 
-/** Sizes of entry texts as `fitting` takes them: UTF-16 units, of which each is a byte at least. */
-export function sizesOf(texts: readonly string[]): number[] {
-  return texts.map((text) => text.length);
+/** Bytes of an entry text in a request's body, which is UTF-8. */
+export function sizeOf(text: string): number {
+  return utf8(text).length;
 }

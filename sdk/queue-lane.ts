@@ -8,14 +8,14 @@
 import { uuidv7 } from "../shared/ids.ts";
 import { ProblemError } from "./client.ts";
 import type { WindowLimits } from "./limits.ts";
-import { fitting, NO_LIMITS } from "./limits.ts";
+import { fitting, NO_LIMITS, sizeOf } from "./limits.ts";
 
 export type LossReason = "queue_full" | "too_large" | "refused";
 
 /** An entry on its way. */
 export interface QueuedEntry {
   readonly text: string;
-  /** UTF-16 units, as bounded: about bytes. */
+  /** UTF-8 bytes of the text. */
   readonly size: number;
   /** What the entry is: `own` entries are the queue's, and count against no bound. */
   readonly own: "loss" | "gap" | null;
@@ -205,7 +205,7 @@ export class Lane {
       kind: "host.loss",
       action: { calls: { count, first_at: time(firstMs), last_at: time(lastMs) }, reason },
     });
-    const entry: QueuedEntry = { text, size: text.length, own: "loss" };
+    const entry: QueuedEntry = { text, size: sizeOf(text), own: "loss" };
     this.#items[at] = entry;
     return entry;
   }

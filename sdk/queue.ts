@@ -12,9 +12,10 @@
  *
  * @module
  */
+import { MAX_BATCH_BYTES, MAX_BATCH_ENTRIES } from "../shared/entry/limits.ts";
 import type { Append, ClientOptions, Entry } from "./client.ts";
 import { logPath, ProblemError, RunsealClient, withId } from "./client.ts";
-import { windowLimits } from "./limits.ts";
+import { sizeOf, windowLimits } from "./limits.ts";
 import type { Gap, QueueJournal } from "./queue-journal.ts";
 import { QueueMarker } from "./queue-journal.ts";
 import type { LaneContext, QueuedEntry, SendAnswer, SendResult } from "./queue-lane.ts";
@@ -23,9 +24,9 @@ import { Lane } from "./queue-lane.ts";
 export interface QueueOptions extends Omit<ClientOptions, "attempts"> {
   /** Entries that wait at most, over all principals; 65,536. */
   readonly maxEntries?: number;
-  /** Characters of them at most; 32 Mi. */
+  /** UTF-8 bytes of them at most; 32 MiB. */
   readonly maxBytes?: number;
-  /** Entries and characters of one request at most; 500 and 1 Mi. */
+  /** Entries and UTF-8 bytes of one request at most; 500 and 1 MiB. */
   readonly batchEntries?: number;
   readonly batchBytes?: number;
   /** How long a first entry waits for others; 20 ms. */
@@ -62,8 +63,6 @@ export interface QueueStats {
 }
 
 const MIB = 1024 * 1024;
-/** A request's limit is 4 MiB of UTF-8: three bytes for each UTF-16 unit at most. */
-const MAX_ENTRY_CHARS = Math.floor((4 * MIB) / 3);
 
 export class EntryQueue {
   readonly #options: QueueOptions;
@@ -105,16 +104,17 @@ export class EntryQueue {
     const text = withId(typeof entry === "string" ? entry.replaceAll(/[\n\r]/g, " ") : JSON.stringify(entry));
     const lane = this.#lane(principal, true);
     const { maxEntries = 65_536, maxBytes = 32 * MIB } = this.#options;
-    const tooLarge = text.length > MAX_ENTRY_CHARS;
-    if (tooLarge || this.#entries >= maxEntries || this.#bytes + text.length > maxBytes) {
+    const size = sizeOf(text);
+    const tooLarge = size > MAX_BATCH_BYTES;
+    if (tooLarge || this.#entries >= maxEntries || this.#bytes + size > maxBytes) {
       this.#stats.dropped += 1;
       lane.lose(tooLarge ? "too_large" : "queue_full");
       return false;
     }
     this.#stats.accepted += 1;
     this.#entries += 1;
-    this.#bytes += text.length;
-    lane.push({ text, size: text.length, own: null });
+    this.#bytes += size;
+    lane.push({ text, size, own: null });
     return true;
   }
 
@@ -164,8 +164,8 @@ export class EntryQueue {
       sleep: options.sleep ?? pause,
       now: () => this.#now(),
       random: options.random ?? Math.random,
-      batchEntries: Math.min(1000, options.batchEntries ?? 500),
-      batchBytes: Math.min(MAX_ENTRY_CHARS, options.batchBytes ?? MIB),
+      batchEntries: Math.min(MAX_BATCH_ENTRIES, options.batchEntries ?? 500),
+      batchBytes: Math.min(MAX_BATCH_BYTES, options.batchBytes ?? MIB),
       lingerMs: options.lingerMs ?? 20,
       maxBackoffMs: options.maxBackoffMs ?? 30_000,
       ready: async () => this.#marker?.kept(),
@@ -220,7 +220,7 @@ function resultsOf({ results }: Pick<Append, "results">): SendResult[] {
 function gapEntry({ id, epoch, openedAt, reason }: Gap): QueuedEntry {
   const action = { epoch, ...(openedAt === null ? {} : { opened_at: openedAt }), reason };
   const text = JSON.stringify({ id, kind: "host.gap", action });
-  return { text, size: text.length, own: "gap", gapId: id };
+  return { text, size: sizeOf(text), own: "gap", gapId: id };
 }
 
 function pause(ms: number): Promise<void> {

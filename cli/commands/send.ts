@@ -6,7 +6,7 @@
 
 import type { Append } from "../../sdk/client.ts";
 import { ProblemError, withId } from "../../sdk/client.ts";
-import { fitting, sizesOf } from "../../sdk/limits.ts";
+import { fitting, sizeOf } from "../../sdk/limits.ts";
 import { MAX_BATCH_BYTES, MAX_BATCH_ENTRIES } from "../../shared/entry/limits.ts";
 import { RunsealError } from "../../shared/errors.ts";
 import type { Command, Invocation } from "../command.ts";
@@ -93,7 +93,7 @@ async function appendOrRefusals(
     if (!(error instanceof ProblemError)) throw error;
     const { results } = error.problem;
     if (Array.isArray(results)) return results as Append["results"];
-    const most = fitting(sizesOf(batch), error.limits);
+    const most = fitting(batch.map(sizeOf), error.limits);
     if (error.status === 429 && most < batch.length) return most;
     throw error;
   }

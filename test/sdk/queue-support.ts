@@ -24,6 +24,8 @@ export interface StoredEntry {
 /** A limit as docs/limits.md has it; `told` is whether answers name it. */
 export interface Limit {
   readonly entries: number;
+  /** A million unless told. */
+  readonly bytes?: number;
   readonly told: boolean;
 }
 
@@ -34,21 +36,26 @@ export class FakeService {
   readonly logs = new Map<string, StoredEntry[]>();
   /** Sizes of the requests that came, in order. */
   readonly requests: number[] = [];
+  /** Bytes of their bodies. */
+  readonly bodies: number[] = [];
   /** How an answer asks for the request again at once. */
   atOnce = "0";
   /** What happens to the next request; `none` when it gives none. */
   faults: () => Fault = () => "none";
 
   #limit: Limit | null = null;
-  /** Entries that pass in this window. */
-  #left = Infinity;
+  /** Entries and bytes that pass in this window. */
+  #left = { entries: Infinity, bytes: Infinity };
 
   /** Limits each window; one ends where the sender pauses for as long as a 429 asks. */
   limit(limit: Limit | null): (ms: number) => Promise<void> {
     this.#limit = limit;
-    this.#left = limit?.entries ?? Infinity;
+    const renew = () => {
+      this.#left = { entries: limit?.entries ?? Infinity, bytes: limit?.bytes ?? Infinity };
+    };
+    renew();
     return (ms) => {
-      if (ms >= 3000) this.#left = limit?.entries ?? Infinity;
+      if (ms >= 3000) renew();
       return new Promise((resolve) => setImmediate(resolve));
     };
   }
@@ -56,25 +63,28 @@ export class FakeService {
   get #policy(): Record<string, string> {
     if (this.#limit?.told !== true) return {};
     return {
-      "ratelimit-policy": `"day";q=1000000;w=86400;qu="content-bytes", "minute";q=${this.#limit.entries};w=60;qu="entries"`,
+      "ratelimit-policy": `"day";q=${this.#limit.bytes ?? 1_000_000};w=86400;qu="content-bytes", "minute";q=${this.#limit.entries};w=60;qu="entries"`,
     };
   }
 
   readonly fetch: typeof fetch = async (input, init) => {
     const principal = decodeURIComponent(/principals\/([^/]+)\/entries/.exec(String(input))?.[1] ?? "");
     const lines = String(init?.body).split("\n");
+    const bytes = Buffer.byteLength(String(init?.body));
     this.requests.push(lines.length);
+    this.bodies.push(bytes);
     const fault = this.faults();
     if (fault === "no answer, nothing stored") throw new TypeError("fetch failed");
     if (fault === "503") return json(503, { title: "away" }, { "retry-after": "2" });
     if (fault === "503, again at once") return json(503, { title: "away" }, { "retry-after": this.atOnce });
     if (fault === "429") return json(429, { title: "slow down" }, { "retry-after": "3" });
     if (fault === "413 over 2" && lines.length > 2) return json(413, { title: "too large" });
-    if (lines.length > this.#left)
+    if (lines.length > this.#left.entries || bytes > this.#left.bytes)
       return json(429, { title: "slow down" }, { "retry-after": "3", ...this.#policy });
     const before = this.log(principal).length;
     const results = lines.map((line, index) => this.#store(principal, line, index));
-    this.#left -= this.log(principal).length - before;
+    this.#left.entries -= this.log(principal).length - before;
+    this.#left.bytes -= bytes;
     if (fault === "no answer, stored") throw new TypeError("fetch failed");
     if (fault === "torn answer") return new Response('{"results": [{"ind', { status: 201 });
     if (results.every(({ error }) => error !== undefined)) return json(422, { title: "refused", results });

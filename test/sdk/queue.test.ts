@@ -154,7 +154,7 @@ describe("a queue", () => {
   it("is bounded whatever is dropped and why, however often it is sent, and declares each reason's count", async () => {
     const service = new FakeService();
     service.faults = () => "503";
-    const huge = JSON.stringify({ kind: "message.delta", action: { chunk: "x".repeat(1_400_000) } });
+    const huge = JSON.stringify({ kind: "message.delta", action: { chunk: "x".repeat(4 * 1024 * 1024) } });
     const fill = async (queue: EntryQueue) => {
       for (let n = 0; n < 60; n++) {
         queue.add("a", n % 3 === 0 ? huge : entry(n));
@@ -186,7 +186,7 @@ describe("a queue", () => {
     ]);
     await queue.flush();
     expect(queue.add("a", large)).toBe(true);
-    const huge = { kind: "message.delta", action: { chunk: "x".repeat(1_500_000) } };
+    const huge = { kind: "message.delta", action: { chunk: "é".repeat(2 * 1024 * 1024) } };
     expect(queue.add("a", huge)).toBe(false);
     await queue.close();
     const reasons = service
@@ -255,6 +255,18 @@ describe("a queue", () => {
       expect(service.requests.at(-2)).toBe(32);
     },
   );
+
+  it("keeps to a limit of bytes whatever the script: a request counts in UTF-8", async () => {
+    const service = new FakeService();
+    const sleep = service.limit({ entries: 1000, bytes: 1000, told: true });
+    const queue = await open(service, { batchEntries: 32, sleep });
+    for (let n = 0; n < 40; n++)
+      queue.add("a", { kind: "message.delta", action: { chunk: "封".repeat(60) } });
+    await queue.close();
+    expect(service.log("a").length).toBe(40);
+    // The first is sent before anything is known of the limit.
+    expect(Math.max(...service.bodies.slice(1))).toBeLessThanOrEqual(1000);
+  });
 
   it("spreads its attempts by chance, never to less than what was asked for", async () => {
     for (const [random, expected] of [
