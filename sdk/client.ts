@@ -20,7 +20,7 @@ import type {
 import { uuidv7 } from "../shared/ids.ts";
 import { JsonReader } from "../shared/json/reader.ts";
 import type { WindowLimits } from "./limits.ts";
-import { fitting, NO_LIMITS, sizeOf, windowLimits } from "./limits.ts";
+import { fitting, isTooLarge, NO_LIMITS, sizeOf, windowLimits } from "./limits.ts";
 
 export interface ClientOptions {
   /** Where the service is, without a path. */
@@ -173,7 +173,7 @@ export class RunsealClient {
    * Appends entries given as JSON texts: every number is committed with the digits that it has there.
    *
    * @throws `ProblemError`; without another attempt where a limit takes fewer than these in one window: its `limits`
-   *   say how many, and the entries may be sent again in parts, if they have ids
+   *   say how many, and the entries may be sent again in parts, if they have ids; one that alone is larger never passes
    */
   async appendTexts(
     principal: string,
@@ -188,7 +188,10 @@ export class RunsealClient {
     const response = await this.request("POST", `${logPath(principal)}/entries${suffix}`, {
       body: lines.join("\n"),
       contentType: "application/x-ndjson",
-      fits: (limits) => fitting(lines.map(sizeOf), limits) === lines.length,
+      fits: (limits) => {
+        const sizes = lines.map(sizeOf);
+        return fitting(sizes, limits) === lines.length && !isTooLarge(sizes[0] ?? 0, limits);
+      },
     });
     return (await response.json()) as Append;
   }

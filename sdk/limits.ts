@@ -45,6 +45,14 @@ export function fitting(sizes: Iterable<number>, limits: WindowLimits): number {
   return Math.max(1, count);
 }
 
+/**
+ * Whether an entry of this size is more than a window takes, so that it never passes. A quota of zero is a stop, which
+ * may be lifted, and says nothing of sizes.
+ */
+export function isTooLarge(size: number, { bytes }: WindowLimits): boolean {
+  return bytes > 0 && size > bytes;
+}
+
 /** Bytes of an entry text in a request's body, which is UTF-8. */
 export function sizeOf(text: string): number {
   return utf8(text).length;

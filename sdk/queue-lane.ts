@@ -8,7 +8,7 @@
 import { uuidv7 } from "../shared/ids.ts";
 import { ProblemError } from "./client.ts";
 import type { WindowLimits } from "./limits.ts";
-import { fitting, NO_LIMITS, sizeOf } from "./limits.ts";
+import { fitting, isTooLarge, NO_LIMITS, sizeOf } from "./limits.ts";
 
 export type LossReason = "queue_full" | "too_large" | "refused";
 
@@ -162,7 +162,7 @@ export class Lane {
         this.#share = Math.min(this.#context.batchEntries, 2 * this.#share);
         attempt = 0;
       } catch (error) {
-        if (this.#isAtFault(error, batch)) {
+        if (this.#isAtFault(error, batch) || this.#neverPasses(error, batch)) {
           attempt = 0;
           continue;
         }
@@ -210,8 +210,8 @@ export class Lane {
     return entry;
   }
 
-  /** Takes a batch out that was answered. */
-  #take(batch: readonly QueuedEntry[], results: readonly SendResult[]): void {
+  /** Takes a batch out that was answered; `reason` is why what was refused of it is lost. */
+  #take(batch: readonly QueuedEntry[], results: readonly SendResult[], reason: LossReason = "refused"): void {
     if (results.length !== batch.length)
       throw new ProblemError(0, { title: "the answer does not have one result for each entry" });
     this.#items.splice(0, batch.length);
@@ -225,7 +225,7 @@ export class Lane {
     if (refused > 0) {
       // Before whatever else waits, and whoever waits for those waits for this, too.
       const nowMs = this.#context.now();
-      this.#items.unshift({ reason: "refused", count: refused, firstMs: nowMs, lastMs: nowMs });
+      this.#items.unshift({ reason, count: refused, firstMs: nowMs, lastMs: nowMs });
       this.#added += 1;
       for (const waiting of this.#waiting) waiting.target += 1;
       this.#hurry = this.#waiting.length > 0;
@@ -251,6 +251,16 @@ export class Lane {
     }
     this.#take(batch, [{ error: error.problem }]);
     this.#batchEntries = this.#context.batchEntries;
+    return true;
+  }
+
+  /** Whether the one entry of the batch is more than a limit ever takes: it is refused, or it would be in the way for ever. */
+  #neverPasses(error: unknown, batch: readonly QueuedEntry[]): boolean {
+    const [entry] = batch;
+    if (!(error instanceof ProblemError) || error.status !== 429 || entry === undefined) return false;
+    if (batch.length > 1 || !isTooLarge(entry.size, error.limits)) return false;
+    this.#limits = error.limits;
+    this.#take(batch, [{ error: error.problem }], "too_large");
     return true;
   }
 

@@ -45,3 +45,22 @@ it.each([
   await expect(client.head("a")).rejects.toMatchObject({ status: 503 });
   expect(taken).toEqual(expected);
 });
+
+it("sends an entry once that is more than a limit ever takes", async () => {
+  let requests = 0;
+  const client = new RunsealClient({
+    url: "http://service.test",
+    apiKey: "k",
+    fetch: async () => {
+      requests += 1;
+      const headers = {
+        "retry-after": "1",
+        "ratelimit-policy": '"key-bytes";q=99;w=86400;qu="content-bytes"',
+      };
+      return new Response("{}", { status: 429, headers });
+    },
+  });
+  const entry = { kind: "message.delta", action: { chunk: "x".repeat(100) } } as const;
+  await expect(client.append("a", [entry])).rejects.toMatchObject({ status: 429, limits: { bytes: 99 } });
+  expect(requests).toBe(1);
+});

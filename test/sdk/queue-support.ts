@@ -51,7 +51,7 @@ export class FakeService {
   limit(limit: Limit | null): (ms: number) => Promise<void> {
     this.#limit = limit;
     const renew = () => {
-      this.#left = { entries: limit?.entries ?? Infinity, bytes: limit?.bytes ?? Infinity };
+      this.#left = { entries: this.#limit?.entries ?? Infinity, bytes: this.#limit?.bytes ?? Infinity };
     };
     renew();
     return (ms) => {

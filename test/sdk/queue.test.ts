@@ -268,6 +268,37 @@ describe("a queue", () => {
     expect(Math.max(...service.bodies.slice(1))).toBeLessThanOrEqual(1000);
   });
 
+  it("declares an entry as lost that is more than a limit ever takes, and sends what is behind it", async () => {
+    const service = new FakeService();
+    const sleep = service.limit({ entries: 1000, bytes: 500, told: true });
+    const refused: unknown[] = [];
+    const onRefused = (_principal: string, _text: string, problem: unknown) => refused.push(problem);
+    const queue = await open(service, { sleep, onRefused });
+    const large = { kind: "message.delta", action: { chunk: "x".repeat(500) } };
+    for (const each of [entry(0), large, large, entry(1)]) queue.add("a", each);
+    await queue.close();
+    expect(chunks(service, "a")).toEqual(["0", "1"]);
+    const losses = service.log("a").slice(1, -1);
+    expect(losses.map(({ action }) => action.reason)).toEqual(losses.map(() => "too_large"));
+    expect(declaredIn(losses)).toBe(2);
+    expect(refused).toEqual([{ title: "slow down" }, { title: "slow down" }]);
+    expect(queue.stats).toMatchObject({ stored: 2, refused: 2, waiting: 0 });
+  });
+
+  it("keeps what waits where a limit lets nothing through", async () => {
+    const service = new FakeService();
+    let attempts = 0;
+    const onRetry = () => {
+      attempts += 1;
+      if (attempts === 3) service.limit(null);
+    };
+    const sleep = service.limit({ entries: 0, bytes: 0, told: true });
+    const queue = await open(service, { sleep, onRetry });
+    queue.add("a", entry(0));
+    await queue.close();
+    expect([chunks(service, "a"), attempts]).toEqual([["0"], 3]);
+  });
+
   it("spreads its attempts by chance, never to less than what was asked for", async () => {
     for (const [random, expected] of [
       [0, [2000, 200]],
