@@ -5,7 +5,10 @@ import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { canonicalJson } from "../../shared/json/canonical.ts";
+import type { Env } from "../../workers/env.ts";
+import type { Problem } from "../../workers/http/problem.ts";
 import { COPIES_STEP } from "../../workers/logs/restore-copies.ts";
+import { readSpecs, SPEC_LOOKUPS } from "../../workers/tools/read-specs.ts";
 import { breakGets, breakPuts } from "../durable-objects/faults.ts";
 import { clearIndex } from "../durable-objects/index-copy.ts";
 import { CEDAR, lose, problemOf, RULES, rebuild, rowsOf, STRICT, step } from "./policies-support.ts";
@@ -469,6 +472,56 @@ describe("a tool spec", () => {
     // Once it is stored, it is there at once.
     expect((await putSpec({ name: "nobody's" })).hash).toBe(hash);
     expect((await getSpec(hash)).status).toBe(200);
+  });
+});
+
+describe("more tool specs than one call looks up in R2", () => {
+  const asked = { ...SPEC_LOOKUPS };
+  afterEach(() => void Object.assign(SPEC_LOOKUPS, asked));
+  const putSpecs = async (count: number): Promise<string[]> => {
+    const stored = await Promise.all(Array.from({ length: count }, (_, n) => putSpec({ name: `t${n}` })));
+    return stored.map(({ hash }) => hash).sort();
+  };
+  const unknown = (count: number) =>
+    Promise.all(Array.from({ length: count }, (_, n) => sha256(`nobody's ${n}`)));
+  const read = (hashes: readonly string[]) => readSpecs(env as unknown as Env, tenant.id, hashes);
+  const refused = (hashes: readonly string[]) => read(hashes).catch(({ code }: Problem) => code);
+
+  it("are listed, and those that nobody stored are neither got nor listed again", async () => {
+    const stored = await putSpecs(3);
+    await lose();
+    const [gets, lists] = [vi.spyOn(env.MIRROR, "get"), vi.spyOn(env.MIRROR, "list")];
+    const hashes = [...stored, ...(await unknown(1500))];
+    for (let i = 0; i < 2; i++) expect([...(await read(hashes)).keys()].sort()).toEqual(stored);
+    const of = (keys: readonly unknown[]) => keys.filter((key) => String(key).startsWith(keyOf("tools/")));
+    expect(of(gets.mock.calls.map(([key]) => key)).sort()).toEqual(
+      stored.map((hash) => keyOf(`tools/${hash}`)),
+    );
+    expect(of(lists.mock.calls.map(([options]) => options?.prefix))).toHaveLength(1);
+  });
+
+  it("are found on whatever page of the list they are", async () => {
+    const stored = await putSpecs(12);
+    await lose();
+    Object.assign(SPEC_LOOKUPS, { gets: 12, keys: 2 });
+    const hashes = [...stored.filter((_, i) => i % 4 !== 1), ...(await unknown(30))];
+    expect([...(await read(hashes)).keys()].sort()).toEqual(stored.filter((_, i) => i % 4 !== 1));
+  });
+
+  it.each([
+    ["got", { gets: 2 }, 3],
+    ["listed", { gets: 6, lists: 1, keys: 2 }, 3],
+  ])("are said to be lacking, and never not to be stored, until all are %s", async (_how, bound, calls) => {
+    const stored = await putSpecs(6);
+    await lose();
+    Object.assign(SPEC_LOOKUPS, bound);
+    // Unknown ones that come after all that are stored.
+    const hashes = [...Array.from({ length: 20 }, (_, n) => n.toString(16).padStart(64, "f")), ...stored];
+    for (let i = 1; i < calls; i++) expect(await refused(hashes)).toBe("index-rebuilding");
+    expect([...(await read(hashes)).keys()].sort()).toEqual(stored);
+    const told = lines.map((line) => JSON.parse(line)).filter(({ event }) => event === "specs-lacking");
+    expect(told).toHaveLength(calls - 1);
+    expect(told[0]).toEqual({ event: "specs-lacking", tenant: tenant.id, left: expect.any(Number) });
   });
 });
 

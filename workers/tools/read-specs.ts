@@ -9,7 +9,13 @@ import type { Env } from "../env.ts";
 import { Problem } from "../http/problem.ts";
 import { logEvent } from "../log-event.ts";
 import { forEach } from "../mirror.ts";
-import { isOfHash, SPEC_COPIES, specRows, takeBackSpec } from "./store.ts";
+import { isOfHash, SPEC_COPIES, specRows, specsInMirror, takeBackSpec } from "./store.ts";
+
+/**
+ * Of one call, for a Worker has 1,000 subrequests, and a run can name as many specs as it likes: specs that are got from R2
+ * (each is then put into D1), and lists of R2, so many keys each, that tell which there are where more are lacking.
+ */
+export const SPEC_LOOKUPS = { gets: 256, lists: 64, keys: 1000 };
 
 /** Milliseconds for which R2 is not asked again for what it did not have: many runs name specs that nobody stored. */
 const ABSENT_MS = 60_000;
@@ -29,7 +35,8 @@ function noteAbsent(place: string): void {
 
 /**
  * Canonical texts by hash; a spec that is not stored is not among them. Throws 503 problems: `index-conflict` where what is
- * stored under a hash is nowhere the spec that has it, `mirror-unavailable` where R2 can't be asked for what D1 lacks.
+ * stored under a hash is nowhere the spec that has it, `mirror-unavailable` where R2 can't be asked for what D1 lacks,
+ * `index-rebuilding` where D1 lacks more than one call can ask for: the next call goes on from there.
  */
 export async function readSpecs(
   env: Env,
@@ -44,10 +51,17 @@ export async function readSpecs(
     if (isOfHash(row)) specs.set(row.hash, row.spec);
     else altered.add(row.hash);
   }
-  const lacking = [...wanted].filter(
-    (hash) => !specs.has(hash) && (altered.has(hash) || !isAbsent(`${tenant}/${hash}`)),
+  const lost = [...wanted].filter(
+    (hash) => !specs.has(hash) && !altered.has(hash) && !isAbsent(`${tenant}/${hash}`),
   );
-  await forEach(lacking, async (hash) => {
+  const { gets } = SPEC_LOOKUPS;
+  const { held, missing, untold } =
+    altered.size + lost.length > gets
+      ? await specsInMirror(env, tenant, lost, SPEC_LOOKUPS)
+      : { held: lost, missing: [], untold: 0 };
+  for (const hash of missing) noteAbsent(`${tenant}/${hash}`);
+  const there = [...altered, ...held];
+  await forEach(there.slice(0, gets), async (hash) => {
     if (altered.has(hash)) logEvent("row-altered", { tenant, key: SPEC_COPIES + hash });
     const copy = await takeBackSpec(env, tenant, hash);
     if (copy === "altered" || (copy === null && altered.has(hash)))
@@ -55,5 +69,11 @@ export async function readSpecs(
     if (copy === null) noteAbsent(`${tenant}/${hash}`);
     else specs.set(hash, copy.text);
   });
-  return specs;
+  const left = Math.max(0, there.length - gets) + untold;
+  if (left === 0) return specs;
+  logEvent("specs-lacking", { tenant, left });
+  throw new Problem("index-rebuilding", {
+    detail: `${left} tool specs are still to be looked up in R2, which D1 lacks`,
+    retryAfter: 1,
+  });
 }

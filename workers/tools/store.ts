@@ -149,6 +149,38 @@ export async function takeBackSpec(
   return "altered";
 }
 
+/**
+ * Which of the hashes R2 holds something under, from lists of so many keys. In order of hash: `untold` last ones are more
+ * than these lists tell of. Throws 503 problems.
+ */
+export async function specsInMirror(
+  env: Env,
+  tenant: string,
+  hashes: readonly string[],
+  { lists, keys }: { readonly lists: number; readonly keys: number },
+): Promise<{
+  readonly held: readonly string[];
+  readonly missing: readonly string[];
+  readonly untold: number;
+}> {
+  const left = [...hashes].sort();
+  const held: string[] = [];
+  const missing: string[] = [];
+  for (let n = 0; n < lists && left[0] !== undefined; n++) {
+    // All but its last digit sorts right before it: keys that nobody asks for are left out between two lists.
+    const startAfter = objectKey(tenant, left[0].slice(0, -1));
+    const page = await askMirror(env, (bucket) =>
+      bucket.list({ prefix: objectKey(tenant, ""), startAfter, limit: keys }),
+    );
+    const there = new Set(page.objects.map(({ key }) => key));
+    const last = page.truncated ? (page.objects.at(-1)?.key ?? "") : null;
+    const told = left.findIndex((hash) => last !== null && objectKey(tenant, hash) > last);
+    for (const hash of left.splice(0, told < 0 ? left.length : told))
+      (there.has(objectKey(tenant, hash)) ? held : missing).push(hash);
+  }
+  return { held, missing, untold: left.length };
+}
+
 /** Takes back from R2 what D1 lost of these specs, or has altered. Throws 503 problems. */
 export async function takeBackSpecs(env: Env, tenant: string, hashes: readonly string[]): Promise<TakenBack> {
   let [restored, refused] = [0, 0];
