@@ -500,6 +500,26 @@ describe("more tool specs than one call looks up in R2", () => {
     expect(of(lists.mock.calls.map(([options]) => options?.prefix))).toHaveLength(1);
   });
 
+  it("are asked of D1 in statements whose text it takes", async () => {
+    const sizes: number[] = [];
+    const prepare = env.DB.prepare.bind(env.DB);
+    vi.spyOn(env.DB, "prepare").mockImplementation((sql) => {
+      const statement = prepare(sql);
+      if (!sql.includes("FROM tool_specs")) return statement;
+      const bind = statement.bind.bind(statement);
+      return Object.assign(statement, {
+        bind: (...values: unknown[]) => {
+          if (values[0] === tenant.id) sizes.push(...values.map((value) => String(value).length));
+          return bind(...values);
+        },
+      });
+    });
+    const hashes = Array.from({ length: 35_000 }, (_, n) => n.toString(16).padStart(64, "0"));
+    expect((await read(hashes)).size).toBe(0);
+    expect(sizes.length).toBeGreaterThan(0);
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(2_000_000);
+  });
+
   it("are found on whatever page of the list they are", async () => {
     const stored = await putSpecs(12);
     await lose();

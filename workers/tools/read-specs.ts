@@ -17,6 +17,9 @@ import { isOfHash, SPEC_COPIES, specRows, specsInMirror, takeBackSpec } from "./
  */
 export const SPEC_LOOKUPS = { gets: 256, lists: 64, keys: 1000 };
 
+/** Hashes that D1 is asked for together: a bound text of its statements has at most 2 MB. */
+const MAX_BOUND = 10_000;
+
 /** Milliseconds for which R2 is not asked again for what it did not have: many runs name specs that nobody stored. */
 const ABSENT_MS = 60_000;
 const MAX_ABSENT = 10_000;
@@ -43,15 +46,16 @@ export async function readSpecs(
   tenant: string,
   hashes: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {
-  const wanted = new Set(hashes.filter((hash) => Hash.safeParse(hash).success));
+  const wanted = [...new Set(hashes.filter((hash) => Hash.safeParse(hash).success))];
   const specs = new Map<string, string>();
-  if (wanted.size === 0) return specs;
   const altered = new Set<string>();
-  for (const row of await specRows(env.DB, tenant, [...wanted])) {
-    if (isOfHash(row)) specs.set(row.hash, row.spec);
-    else altered.add(row.hash);
+  for (let at = 0; at < wanted.length; at += MAX_BOUND) {
+    for (const row of await specRows(env.DB, tenant, wanted.slice(at, at + MAX_BOUND))) {
+      if (isOfHash(row)) specs.set(row.hash, row.spec);
+      else altered.add(row.hash);
+    }
   }
-  const lost = [...wanted].filter(
+  const lost = wanted.filter(
     (hash) => !specs.has(hash) && !altered.has(hash) && !isAbsent(`${tenant}/${hash}`),
   );
   const { gets } = SPEC_LOOKUPS;
