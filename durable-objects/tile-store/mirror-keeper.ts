@@ -44,6 +44,10 @@ export interface MirrorKeeperContext extends MirrorContext {
   readonly indexed?: () => Promise<(size: number) => Promise<NoteCheck | null>>;
 }
 
+/** Who holds a head that contradicts the log, in the stop's detail. */
+const MIRROR = "the mirror";
+const KEPT = "D1, or the log's own note of a refill,";
+
 export class Mirror {
   readonly #context: MirrorKeeperContext;
   #compared = false;
@@ -115,7 +119,7 @@ export class Mirror {
       if (why === null) kept = (await ofIndex?.(size())) ?? null;
     }
     if (check.kind === "ahead" || check.kind === "fork") this.#stop(check.kind, check, why);
-    else if (kept?.kind === "ahead" || kept?.kind === "fork") this.#stop(kept.kind, kept, why, "D1");
+    else if (kept?.kind === "ahead" || kept?.kind === "fork") this.#stop(kept.kind, kept, why, KEPT);
     else {
       // What R2 holds is what counts: a put's answer may have been lost, or an older object restored.
       const mirroredSize = check.kind === "none" ? 0 : this.#covered(check);
@@ -171,7 +175,7 @@ export class Mirror {
     kind: "ahead" | "fork" | "object",
     mirrored: { readonly size: number; readonly checkpoint: string } | null,
     why: string | null = null,
-    holder: "the mirror" | "D1" = "the mirror",
+    holder: typeof MIRROR | typeof KEPT = MIRROR,
   ): void {
     const size = mirrored?.size ?? 0;
     const lost = why === null ? "" : `, and it could not be filled again: ${why}`;

@@ -47,6 +47,18 @@ async function setBackBehindD1(name: string): Promise<{ log: TestLog; setBack: (
   return { log, setBack };
 }
 
+/** The same with 320 after it, whose refill was begun and is not through when the object stops. */
+async function begunRefill(name: string): Promise<TestLog> {
+  const { log, setBack } = await setBackBehindD1(name);
+  REFILL_LIMITS.perCall = 1;
+  await log.append(entries(300));
+  await log.get("/entries?limit=1");
+  await setBack();
+  expect(problemOf(await log.get("/head"))).toBe("log-refilling");
+  await log.evict();
+  return log;
+}
+
 const changeRow = (log: TestLog, set: string, ...values: unknown[]) =>
   env.DB.prepare(`UPDATE logs SET ${set} WHERE name = ? AND tenant = ?`)
     .bind(...values, log.name, tenant.id)
@@ -56,7 +68,10 @@ async function isStopped(log: TestLog, kind: string): Promise<void> {
   const answer = await log.append(entry());
   expect([answer.status, problemOf(answer)]).toEqual([503, "log-stopped"]);
   const standing = await (await log.stub()).standing(await log.identity(), 0);
-  expect(standing).toMatchObject({ state: "stopped", stop: { kind, detail: expect.stringContaining("D1") } });
+  expect(standing).toMatchObject({
+    state: "stopped",
+    stop: { kind, detail: expect.stringMatching(/^D1, or .* holds a head/) },
+  });
 }
 
 describe("a log that was set back behind the signed head that D1 holds", () => {
@@ -72,13 +87,7 @@ describe("a log that was set back behind the signed head that D1 holds", () => {
   });
 
   it("goes on with that, and with nothing else, where D1 goes away in between", async () => {
-    const { log, setBack } = await setBackBehindD1("steps");
-    REFILL_LIMITS.perCall = 1;
-    await log.append(entries(300));
-    await log.get("/entries?limit=1");
-    await setBack();
-    expect(problemOf(await log.get("/head"))).toBe("log-refilling");
-    await log.evict();
+    const log = await begunRefill("steps");
     const away = breakIndex();
     expect((await log.append(entry())).status).toBe(503);
     away.mend();
@@ -90,14 +99,8 @@ describe("a log that was set back behind the signed head that D1 holds", () => {
   });
 
   it("keeps to the head that it began with, though it is gone from D1 since: what it can't take back stops it", async () => {
-    const { log, setBack } = await setBackBehindD1("vanished");
-    REFILL_LIMITS.perCall = 1;
-    await log.append(entries(300));
-    await log.get("/entries?limit=1");
-    await setBack();
-    expect(problemOf(await log.get("/head"))).toBe("log-refilling");
+    const log = await begunRefill("vanished");
     for (const table of ["entries", "runs", "logs"]) await env.DB.prepare(`DELETE FROM ${table}`).run();
-    await log.evict();
     await vi.waitFor(async () => {
       await log.alarm();
       await isStopped(log, "ahead");
@@ -124,20 +127,23 @@ describe("a log that was set back behind the signed head that D1 holds", () => {
       await log.append(entries(10));
       await log.get("/entries?limit=1");
       if (puts === null) await log.append(entry(), "?wait=mirrored");
-      const { size } = (await log.get("/head")).body;
       puts?.mend();
       await change("DELETE FROM records WHERE epoch = 1", "DELETE FROM managed_keys WHERE epoch = 1");
       await evictDurableObject(registry);
       await restore();
       forgetRegistry(tenant.id);
       const away = breakGets((key) => key.includes("/registry/"));
-      expect((await log.append(entry())).status).toBe(503);
+      const refused = await log.append(entry());
+      expect([refused.status, problemOf(refused)]).toEqual([503, "mirror-unavailable"]);
       away.mend();
       forgetRegistry(tenant.id);
-      // The key of its head was lost with the registry: it can't sign, and it is not stopped.
-      expect(problemOf(await log.append(entry()))).not.toBe("log-stopped");
-      expect((await log.progress()).size).toBeLessThanOrEqual(Number(size));
-      expect((await (await log.stub()).standing(await log.identity(), 0)).ok).not.toBe(true);
+      // The key of its head was lost with the registry: nothing is signed, and nothing is stopped.
+      const keyless = await log.append(entry());
+      expect([keyless.status, problemOf(keyless)]).toEqual([503, "registry-unavailable"]);
+      expect((await log.progress()).size).toBe(10);
+      expect(await log.inside(({ storage }) => storage.sql.exec("SELECT * FROM alarms").toArray())).toEqual(
+        [],
+      );
     },
   );
 

@@ -43,6 +43,13 @@ async function rotate(tenant: TestTenant): Promise<void> {
   });
 }
 
+/** A new log of the tenant takes entries, and verifies under its registry. */
+async function takesEntries(tenant: TestTenant, name: string): Promise<void> {
+  const log = new TestLog(tenant, name);
+  expect((await log.append(entries(2))).status).toBe(201);
+  expect((await log.check()).size).toBe(2);
+}
+
 const epochOf = async (tenant: TestTenant) => (await stubOf(tenant).state()).epoch;
 
 describe("a registry whose storage was set back", () => {
@@ -57,9 +64,7 @@ describe("a registry whose storage was set back", () => {
     expect(records.map(({ record }) => record)).toEqual(before.records.map(({ record }) => record));
     const { answer } = await addKey(tenant);
     expect([answer.status, answer.body.epoch]).toEqual([201, 2]);
-    const log = new TestLog(tenant, "goes-on");
-    await log.append(entries(3));
-    expect((await log.check()).size).toBe(3);
+    await takesEntries(tenant, "goes-on");
   });
 
   it("lets no retired key sign: what it lost the key of is 503, and logs that have the key go on", async () => {
@@ -110,9 +115,7 @@ describe("a registry whose storage was set back", () => {
     await setBack();
     forgetRegistry(tenant.id);
     expect((await stubOf(tenant).state()).records.map(({ epoch }) => epoch)).toEqual([0, 1, 2]);
-    const log = new TestLog(tenant, "in-between");
-    await log.append(entries(2));
-    expect((await log.check()).size).toBe(2);
+    await takesEntries(tenant, "in-between");
     expect((await addKey(tenant)).answer.status).toBe(201);
   });
 
@@ -125,9 +128,7 @@ describe("a registry whose storage was set back", () => {
     await env.MIRROR.put(key, JSON.stringify({ ...record, epoch }));
     await setBack();
     expect(await epochOf(tenant)).toBe(1);
-    const log = new TestLog(tenant, "signed-alone");
-    await log.append(entries(2));
-    expect((await log.check()).size).toBe(2);
+    await takesEntries(tenant, "signed-alone");
   });
 
   it("hands out no key before it was compared with R2, and answers what it knows", async () => {
@@ -151,9 +152,7 @@ describe("a registry whose storage was set back", () => {
     const tenant = await newTenant();
     await env.MIRROR.put(`t/${tenant.id}/registry/1`, text);
     await evictDurableObject(stubOf(tenant));
-    const log = new TestLog(tenant, "junk");
-    await log.append(entries(2));
+    await takesEntries(tenant, "junk");
     expect(await epochOf(tenant)).toBe(0);
-    expect((await log.check()).size).toBe(2);
   });
 });
