@@ -33,3 +33,19 @@ export const AT_ONCE = 6;
 export async function forEach<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
   for (let i = 0; i < items.length; i += AT_ONCE) await Promise.all(items.slice(i, i + AT_ONCE).map(work));
 }
+
+/** An object's text, "" where it has more bytes than are taken; null where there is none. Throws 503 problems. */
+export function getText(
+  env: Env,
+  key: string,
+  maxBytes: number,
+): Promise<{ readonly text: string; readonly uploaded: Date } | null> {
+  return askMirror(env, async (bucket) => {
+    const object = await bucket.get(key);
+    if (object === null) return null;
+    const { uploaded } = object;
+    if (object.size <= maxBytes) return { text: await object.text(), uploaded };
+    await object.body.cancel();
+    return { text: "", uploaded };
+  });
+}

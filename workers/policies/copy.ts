@@ -16,7 +16,7 @@ import { documentText, readPolicy } from "../../shared/recheck/policy-document.t
 import type { Env } from "../env.ts";
 import { Problem } from "../http/problem.ts";
 import { logEvent } from "../log-event.ts";
-import { askMirror } from "../mirror.ts";
+import { askMirror, getText } from "../mirror.ts";
 import { documentIdentity } from "./identity.ts";
 import type { StoredPolicy, VersionName } from "./store.ts";
 
@@ -45,13 +45,8 @@ export async function readCopy(
   tenant: string,
   version: VersionName,
 ): Promise<StoredPolicy | "altered" | null> {
-  const text = await askMirror(env, async (bucket) => {
-    const object = await bucket.get(`t/${tenant}/${policyKey(version)}`);
-    if (object === null || object.size <= MAX_COPY_BYTES) return object?.text() ?? null;
-    await object.body.cancel();
-    return "";
-  });
-  return text === null ? null : (parseCopy(version, text) ?? "altered");
+  const object = await getText(env, `t/${tenant}/${policyKey(version)}`, MAX_COPY_BYTES);
+  return object === null ? null : (parseCopy(version, object.text) ?? "altered");
 }
 
 function parseCopy(version: VersionName, text: string): StoredPolicy | null {

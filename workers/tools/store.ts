@@ -11,7 +11,7 @@ import type { Env } from "../env.ts";
 import { Problem } from "../http/problem.ts";
 import { isRefusedRow } from "../index-db/refused-row.ts";
 import { logEvent } from "../log-event.ts";
-import { askMirror, forEach, type TakenBack } from "../mirror.ts";
+import { askMirror, forEach, getText, type TakenBack } from "../mirror.ts";
 import { type ReadSpec, readSpec } from "./spec.ts";
 
 /** Bytes of a spec: what a row of D1 holds. */
@@ -126,13 +126,7 @@ export async function takeBackSpec(
   tenant: string,
   hash: string,
 ): Promise<ReadSpec | "altered" | null> {
-  const object = await askMirror(env, async (bucket) => {
-    const found = await bucket.get(objectKey(tenant, hash));
-    if (found === null) return null;
-    if (found.size <= MAX_STORED_BYTES) return { text: await found.text(), uploaded: found.uploaded };
-    await found.body.cancel();
-    return { text: "", uploaded: found.uploaded };
-  });
+  const object = await getText(env, objectKey(tenant, hash), MAX_STORED_BYTES);
   if (object === null) return null;
   const { text, uploaded } = object;
   let why = "not the spec of its hash";
